@@ -1,0 +1,60 @@
+# Every target sets itself up: it needs Linux, Python 3.11 or newer, git and make, no more.
+# `make PYTHON=/path/to/python3 ...` picks the interpreter.
+
+PYTHON ?=
+RUN_EXTRAS := cli,zmq
+# All extras but spark, which is 456 MB and which nothing uses yet; it joins with its first test.
+TEST_EXTRAS := cli,testing,zmq,grpc,kafka,arrow,balance,lab,metrics
+
+BIN := .venv/bin
+export PYTHON
+
+.DEFAULT_GOAL := help
+.PHONY: help run test check proto bench verify soak docs setup-run setup-test
+
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+run: setup-run ## run the example: nodes that greet each other (ARGS="--nodes 20")
+	@echo "[run] $(BIN)/python -m examples.greeting $(ARGS)"
+	@$(BIN)/python -m examples.greeting $(ARGS)
+
+test: check ## everything that a change must pass (ARGS="-k name")
+	@echo "[test] pytest $(ARGS)"
+	@$(BIN)/python -m pytest $(ARGS)
+
+check: setup-test ## lint, format, types, import contracts, generated files
+	@echo "[check] ruff"
+	@$(BIN)/ruff check .
+	@$(BIN)/ruff format --check --quiet .
+	@echo "[check] mypy"
+	@$(BIN)/mypy
+	@echo "[check] import contracts"
+	@out=$$($(BIN)/lint-imports --no-logo 2>&1) || { echo "$$out"; exit 1; }
+	@echo "[check] generated code"
+	@$(BIN)/python -m tools.generated_code
+	@echo "[check] documentation"
+	@$(BIN)/python -m tools.documentation --check
+
+proto: ## generate dsp/_pb from proto/
+	@tools/proto.sh
+
+bench: setup-test ## run the benchmarks (ARGS="--json")
+	@for file in bench/[a-z]*.py; do echo "[bench] $$file $(ARGS)"; $(BIN)/python "$$file" $(ARGS) || exit 1; done
+
+verify: setup-test ## the long explorations of every interleaving
+	@echo "[verify] pytest -m verify"
+	@$(BIN)/python -m pytest -m verify --timeout 7200 $(ARGS) || { code=$$?; [ $$code -eq 5 ] && echo "[verify] no test has this marker yet" || exit $$code; }
+
+soak: setup-test ## the long runs
+	@echo "[soak] pytest -m soak"
+	@$(BIN)/python -m pytest -m soak --timeout 7200 $(ARGS) || { code=$$?; [ $$code -eq 5 ] && echo "[soak] no test has this marker yet" || exit $$code; }
+
+docs: setup-test ## write the generated pages, check every link
+	@$(BIN)/python -m tools.documentation
+
+setup-run:
+	@tools/setup.sh $(RUN_EXTRAS)
+
+setup-test:
+	@tools/setup.sh $(TEST_EXTRAS) dev

@@ -1,0 +1,1 @@
+"""The libraries below the transports, without dsp: what the bench compares with."""

@@ -1,0 +1,81 @@
+"""Decentralised stream processing for edge and fog machines, on asyncio.
+
+The names below are what most programs need. They are loaded on first use: ``import dsp`` itself
+imports nothing but the standard library's basics.
+"""
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from dsp.config import Config, TransportConfig, load_config
+    from dsp.core.types import Lane, NodeId, Peer
+    from dsp.errors import DspError
+    from dsp.transport.base import (
+        Frame,
+        Guarantees,
+        Inbound,
+        PeerDown,
+        PeerUp,
+        Transport,
+        Undelivered,
+    )
+    from dsp.transport.registry import create_transport
+    from dsp.transport.session import Session, create_session
+
+__all__ = [
+    "__version__",
+    "Config",
+    "TransportConfig",
+    "load_config",
+    "Lane",
+    "NodeId",
+    "Peer",
+    "Transport",
+    "create_transport",
+    "Session",
+    "create_session",
+    "Guarantees",
+    "Inbound",
+    "Frame",
+    "PeerUp",
+    "PeerDown",
+    "Undelivered",
+    "DspError",
+]
+
+__version__ = "0.1.0"
+
+_HOMES = {
+    "Config": "config",
+    "TransportConfig": "config",
+    "load_config": "config",
+    "Lane": "core.types",
+    "NodeId": "core.types",
+    "Peer": "core.types",
+    "Transport": "transport.base",
+    "create_transport": "transport.registry",
+    "Session": "transport.session",
+    "create_session": "transport.session",
+    "Guarantees": "transport.base",
+    "Inbound": "transport.base",
+    "Frame": "transport.base",
+    "PeerUp": "transport.base",
+    "PeerDown": "transport.base",
+    "Undelivered": "transport.base",
+    "DspError": "errors",
+}
+
+
+def __getattr__(name: str) -> object:
+    home = _HOMES.get(name)
+    if home is None:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from importlib import import_module
+
+    value: object = getattr(import_module(f"{__name__}.{home}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -1,0 +1,1 @@
+"""The ``dsp`` command. ``main`` starts it, ``app`` puts the commands together."""

@@ -1,0 +1,63 @@
+"""Configuration: models, and the one place that reads files and the environment.
+
+The names are loaded on first use: a program that never reads a configuration never pays for
+importing pydantic.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from dsp.config.faults import ConfigFaults, Fault, Source
+    from dsp.config.grpc import GrpcConfig
+    from dsp.config.load import Examination, examine, load_config
+    from dsp.config.models import Config, NodeConfig
+    from dsp.config.schema import json_schema
+    from dsp.config.session import SessionConfig
+    from dsp.config.transport import TransportConfig
+    from dsp.config.zmq import ZmqConfig
+
+__all__ = [
+    "Config",
+    "NodeConfig",
+    "SessionConfig",
+    "TransportConfig",
+    "ZmqConfig",
+    "GrpcConfig",
+    "load_config",
+    "examine",
+    "Examination",
+    "ConfigFaults",
+    "Fault",
+    "Source",
+    "json_schema",
+]
+
+_HOMES = {
+    "Config": "models",
+    "NodeConfig": "models",
+    "SessionConfig": "session",
+    "TransportConfig": "transport",
+    "ZmqConfig": "zmq",
+    "GrpcConfig": "grpc",
+    "load_config": "load",
+    "examine": "load",
+    "Examination": "load",
+    "ConfigFaults": "faults",
+    "Fault": "faults",
+    "Source": "faults",
+    "json_schema": "schema",
+}
+
+
+def __getattr__(name: str) -> object:
+    home = _HOMES.get(name)
+    if home is None:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value: object = getattr(import_module(f"{__name__}.{home}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

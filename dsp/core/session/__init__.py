@@ -1,0 +1,1 @@
+"""Reliable sessions: what makes any transport a pair of FIFO channels that lose nothing."""

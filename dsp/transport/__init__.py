@@ -1,0 +1,1 @@
+"""The seam to the network: one interface, and the transports behind it."""

@@ -1,0 +1,1 @@
+"""``kafka://host:port,host:port/prefix``: frames as records of Apache Kafka."""

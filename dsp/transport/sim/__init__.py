@@ -1,0 +1,1 @@
+"""A simulated network (`sim://`), and an event loop whose time is virtual."""

@@ -1,0 +1,1 @@
+"""``zmq+tcp://`` and ``zmq+ipc://``: a brokerless mesh over ZeroMQ. ``zmq://`` is zmq+tcp."""

@@ -1,0 +1,1 @@
+"""Nodes that greet each other, over whatever transport a URL chooses."""
