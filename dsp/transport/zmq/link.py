@@ -37,8 +37,10 @@ from dsp.transport.zmq.wire import (
 __all__ = ["ZmqLink"]
 
 FIRST_PAUSE, LONGEST_PAUSE, REFUSED_PAUSE = 0.05, 1.0, 5.0
-# Handshakes in a row that the other end cuts short, with CURVE, until that counts as a refusal.
+# Handshakes in a row that the other end cuts short until that counts as a refusal. Without CURVE a
+# process that dies and returns, or a proxy before it, is the likelier cause, so it takes longer.
 CUT_SHORT_IS_REFUSED: Final = 3
+CUT_SHORT_IS_REFUSED_IN_PLAIN: Final = 6
 EVENTS: Final = (
     zmq.EVENT_DISCONNECTED
     | zmq.EVENT_CLOSED
@@ -381,19 +383,21 @@ class ZmqLink(Link):
     def _on_cut_short(self, how: str) -> None:
         """The other end hung up in the handshake.
 
-        One that does not hold the key in its address does so, without a word; so does one that
-        dies in this moment. The first does it every time, from the start.
+        One that does not hold the key in its address does so, without a word, and so may one that
+        uses CURVE when we do not; so does one that dies in this moment. The first two do it every
+        time, from the start.
         """
         self._cut_short += 1
-        if (
-            self._host.security is None
-            or self._address_works
-            or self._cut_short < CUT_SHORT_IS_REFUSED
-        ):
+        secure = self._host.security is not None
+        enough = CUT_SHORT_IS_REFUSED if secure else CUT_SHORT_IS_REFUSED_IN_PLAIN
+        if self._address_works or self._cut_short < enough:
             self._lost("failed handshake", how)
             return
         self._cut_short = 0
-        self._refuse(
-            f"{self.peer.id} hangs up in the handshake: the key in its address is not its own, or "
-            f"it does not use CURVE"
+        why = (
+            "the key in its address is not its own, or it does not use CURVE"
+            if secure
+            else "perhaps one end uses CURVE and the other does not: set "
+            "transport.zmq.curve_secret_key_file at both"
         )
+        self._refuse(f"{self.peer.id} hangs up in the handshake: {why}")
