@@ -1,0 +1,68 @@
+from google.protobuf.internal import containers as _containers
+from google.protobuf import descriptor as _descriptor
+from google.protobuf import message as _message
+from typing import ClassVar as _ClassVar, Iterable as _Iterable, Optional as _Optional
+
+DESCRIPTOR: _descriptor.FileDescriptor
+
+class EngineBatch(_message.Message):
+    __slots__ = ("sequence", "operator", "records", "first_id", "ids", "id_bytes", "born", "payload")
+    SEQUENCE_FIELD_NUMBER: _ClassVar[int]
+    OPERATOR_FIELD_NUMBER: _ClassVar[int]
+    RECORDS_FIELD_NUMBER: _ClassVar[int]
+    FIRST_ID_FIELD_NUMBER: _ClassVar[int]
+    IDS_FIELD_NUMBER: _ClassVar[int]
+    ID_BYTES_FIELD_NUMBER: _ClassVar[int]
+    BORN_FIELD_NUMBER: _ClassVar[int]
+    PAYLOAD_FIELD_NUMBER: _ClassVar[int]
+    sequence: int
+    operator: str
+    records: int
+    first_id: int
+    ids: bytes
+    id_bytes: int
+    born: float
+    payload: bytes
+    def __init__(self, sequence: _Optional[int] = ..., operator: _Optional[str] = ..., records: _Optional[int] = ..., first_id: _Optional[int] = ..., ids: _Optional[bytes] = ..., id_bytes: _Optional[int] = ..., born: _Optional[float] = ..., payload: _Optional[bytes] = ...) -> None: ...
+
+class EngineProgress(_message.Message):
+    __slots__ = ("done", "delivered", "records", "bytes")
+    DONE_FIELD_NUMBER: _ClassVar[int]
+    DELIVERED_FIELD_NUMBER: _ClassVar[int]
+    RECORDS_FIELD_NUMBER: _ClassVar[int]
+    BYTES_FIELD_NUMBER: _ClassVar[int]
+    done: _containers.RepeatedScalarFieldContainer[int]
+    delivered: int
+    records: int
+    bytes: int
+    def __init__(self, done: _Optional[_Iterable[int]] = ..., delivered: _Optional[int] = ..., records: _Optional[int] = ..., bytes: _Optional[int] = ...) -> None: ...
+
+class EngineDemand(_message.Message):
+    __slots__ = ("siblings", "load")
+    SIBLINGS_FIELD_NUMBER: _ClassVar[int]
+    LOAD_FIELD_NUMBER: _ClassVar[int]
+    siblings: _containers.RepeatedScalarFieldContainer[str]
+    load: float
+    def __init__(self, siblings: _Optional[_Iterable[str]] = ..., load: _Optional[float] = ...) -> None: ...
+
+class EngineEnd(_message.Message):
+    __slots__ = ()
+    def __init__(self) -> None: ...
+
+class EngineEndAck(_message.Message):
+    __slots__ = ()
+    def __init__(self) -> None: ...
+
+class EngineRetire(_message.Message):
+    __slots__ = ()
+    def __init__(self) -> None: ...
+
+class EngineStop(_message.Message):
+    __slots__ = ()
+    def __init__(self) -> None: ...
+
+class EngineReport(_message.Message):
+    __slots__ = ("figures",)
+    FIGURES_FIELD_NUMBER: _ClassVar[int]
+    figures: bytes
+    def __init__(self, figures: _Optional[bytes] = ...) -> None: ...

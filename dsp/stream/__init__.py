@@ -1,0 +1,1 @@
+"""The engine: graphs of elastic operators whose instances run on hosts."""

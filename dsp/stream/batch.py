@@ -1,0 +1,60 @@
+"""A batch of records: the unit of everything that moves and is processed.
+
+A record is a value with an identity. The identity is decided by the source (which source, which
+offset) and by the way through the graph, never by chance or time: a record that is processed again
+has the same one, so whoever keeps identities can tell repeats.
+
+Identities are integers. The low 64 bits are the *origin*: number of the source and offset in it.
+What is above them is the *branch*: 0 until an operator makes several records of one.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+__all__ = ["Batch", "origin", "child", "MAX_SOURCES", "MAX_OFFSET"]
+
+OFFSET_BITS: Final = 48
+MAX_SOURCES: Final = 1 << (64 - OFFSET_BITS)
+MAX_OFFSET: Final = 1 << OFFSET_BITS
+MASK: Final = (1 << 64) - 1
+# Odd, and far from every small number: 2**64 over the golden ratio.
+SPREAD: Final = 0x9E37_79B9_7F4A_7C15
+
+
+def origin(source: int, offset: int) -> int:
+    """Give the identity of a source's record."""
+    return source << OFFSET_BITS | offset
+
+
+def child(parent: int, salt: int, index: int) -> int:
+    """Give the identity of one of several records that an operator makes of one.
+
+    Args:
+        parent: identity of the record it was made of.
+        salt: of the operator.
+        index: which of the records it is.
+    """
+    branch = ((parent >> 64) * SPREAD + salt + index + 1) & MASK
+    return (parent & MASK) | (branch or 1) << 64
+
+
+@dataclass(slots=True)
+class Batch:
+    """Records that travel together.
+
+    Attributes:
+        values: a list of values, or columns.
+        ids: as many identities; a ``range`` where they follow each other.
+        born: when the oldest of them entered the pipeline, in seconds.
+    """
+
+    values: "list[Any] | pa.RecordBatch"
+    ids: Sequence[int]
+    born: float = field(default=0.0, compare=False)
+
+    def __len__(self) -> int:
+        return len(self.ids)
