@@ -1,5 +1,6 @@
 """The topics of an endpoint: made at its first start, checked at each, deleted for good."""
 
+import asyncio
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -27,6 +28,7 @@ A little less than Kafka's default limit, so that topics made by hand will do fo
 """
 
 _TOPIC, _BROKER = 2, 4
+SETTLING = (0.01, 0.03, 0.1, 0.3, 0.5, 1.0)
 _RECORD_LIMIT = "max.message.bytes"
 _REQUEST_LIMIT = "socket.request.max.bytes"
 
@@ -159,7 +161,13 @@ async def _check_limits(broker: "Broker", topics: Sequence[str], config: "Transp
 
 async def _limits(broker: "Broker", resources: list[Any]) -> dict[str, int]:
     """Give a limit per resource; those that we may not see are left out."""
-    answer = await broker.ask(DescribeConfigsRequest(resources))
+    for pause in (*SETTLING, None):
+        answer = await broker.ask(DescribeConfigsRequest(resources))
+        codes = {code for code, *_ in answer.resources}
+        # A broker may not have heard yet of a topic that the controller has made.
+        if pause is None or errors.UnknownTopicOrPartitionError.errno not in codes:
+            break
+        await asyncio.sleep(pause)
     return {
         name: int(entries[0][1])
         for code, _, _, name, entries in answer.resources
