@@ -26,16 +26,20 @@ class EngineBatch(_message.Message):
     def __init__(self, sequence: _Optional[int] = ..., operator: _Optional[str] = ..., records: _Optional[int] = ..., first_id: _Optional[int] = ..., ids: _Optional[bytes] = ..., id_bytes: _Optional[int] = ..., born: _Optional[float] = ..., payload: _Optional[bytes] = ...) -> None: ...
 
 class EngineProgress(_message.Message):
-    __slots__ = ("done", "delivered", "records", "bytes")
+    __slots__ = ("done", "delivered", "records", "bytes", "window", "batch")
     DONE_FIELD_NUMBER: _ClassVar[int]
     DELIVERED_FIELD_NUMBER: _ClassVar[int]
     RECORDS_FIELD_NUMBER: _ClassVar[int]
     BYTES_FIELD_NUMBER: _ClassVar[int]
+    WINDOW_FIELD_NUMBER: _ClassVar[int]
+    BATCH_FIELD_NUMBER: _ClassVar[int]
     done: _containers.RepeatedScalarFieldContainer[int]
     delivered: int
     records: int
     bytes: int
-    def __init__(self, done: _Optional[_Iterable[int]] = ..., delivered: _Optional[int] = ..., records: _Optional[int] = ..., bytes: _Optional[int] = ...) -> None: ...
+    window: int
+    batch: int
+    def __init__(self, done: _Optional[_Iterable[int]] = ..., delivered: _Optional[int] = ..., records: _Optional[int] = ..., bytes: _Optional[int] = ..., window: _Optional[int] = ..., batch: _Optional[int] = ...) -> None: ...
 
 class EngineDemand(_message.Message):
     __slots__ = ("siblings", "load")

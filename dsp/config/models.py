@@ -3,6 +3,7 @@
 from pydantic import Field
 
 from dsp.config.section import Section
+from dsp.config.stream import StreamConfig
 from dsp.config.transport import TransportConfig
 
 __all__ = ["Config", "NodeConfig"]
@@ -32,4 +33,7 @@ class Config(Section):
     transport: TransportConfig = Field(
         default=TransportConfig(),
         description="How this endpoint talks to its peers. Bounds are per process, not per host.",
+    )
+    stream: StreamConfig = Field(
+        default=StreamConfig(), description="How the engine runs a pipeline."
     )

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["Batch", "origin", "child", "MAX_SOURCES", "MAX_OFFSET"]
+__all__ = ["Batch", "put_together", "origin", "child", "MAX_SOURCES", "MAX_OFFSET"]
 
 OFFSET_BITS: Final = 48
 MAX_SOURCES: Final = 1 << (64 - OFFSET_BITS)
@@ -58,3 +58,25 @@ class Batch:
 
     def __len__(self) -> int:
         return len(self.ids)
+
+    def part(self, start: int, end: int) -> "Batch":
+        """Give the records at some places."""
+        if start == 0 and end >= len(self.ids):
+            return self
+        values = self.values
+        if isinstance(values, list):
+            return Batch(values[start:end], self.ids[start:end], self.born)
+        return Batch(values.slice(start, end - start), self.ids[start:end], self.born)
+
+
+def put_together(batches: list[Batch]) -> Batch:
+    """Make one batch of several."""
+    if len(batches) == 1:
+        return batches[0]
+    ids = [each for batch in batches for each in batch.ids]
+    born = min(batch.born for batch in batches)
+    if isinstance(batches[0].values, list):
+        return Batch([value for batch in batches for value in batch.values], ids, born)
+    import pyarrow as pa
+
+    return Batch(pa.concat_batches([batch.values for batch in batches]), ids, born)

@@ -16,7 +16,17 @@ from dsp.errors import CodecError, ConfigError, MissingExtraError
 if TYPE_CHECKING:
     from google.protobuf.message import Message
 
-__all__ = ["Codec", "JsonCodec", "BytesCodec", "ProtobufCodec", "ArrowCodec", "make_codec"]
+__all__ = [
+    "Codec",
+    "JsonCodec",
+    "BytesCodec",
+    "ProtobufCodec",
+    "ArrowCodec",
+    "make_codec",
+    "encode",
+    "to_columns",
+    "to_rows",
+]
 
 
 class Codec(Protocol):
@@ -165,6 +175,13 @@ def to_columns(values: list[Any]) -> Any:  # noqa: ANN401
         return pa.RecordBatch.from_pylist(values)
     except (pa.ArrowInvalid, pa.ArrowTypeError, AttributeError, TypeError) as error:
         raise CodecError(f"rows that do not become columns: {error}") from error
+
+
+def encode(codec: Codec, values: Any) -> bytes:  # noqa: ANN401
+    """Give the bytes of values, rows turned into columns where the edge has columns."""
+    if codec.columnar and isinstance(values, list):
+        values = to_columns(values)
+    return codec.encode(values)
 
 
 def to_rows(values: Any) -> list[Any]:  # noqa: ANN401

@@ -234,7 +234,7 @@ class QueueSource(Source):
                 return None
             self._wake.clear()
             await self._wake.wait()
-        values = []
+        values: list[Any] = []
         while len(values) < most and not self._queue.empty():
             values.append(self._queue.get_nowait())
         return Chunk(values)

@@ -1,0 +1,177 @@
+"""What comes to an instance: queue, room for more, and what senders are told."""
+
+import asyncio
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from dsp._pb.engine_pb2 import EngineBatch, EngineProgress
+from dsp.core.types import NodeId
+from dsp.stream.batch import Batch
+from dsp.stream.codecs import Codec
+from dsp.stream.tokens import Token
+from dsp.stream.wire import unpack_ids
+from dsp.transport.base import Frame
+
+__all__ = ["Arrival", "Inlet"]
+
+# Batches of one sender that are remembered after they are done, should they be sent again.
+REMEMBERED = 1024
+
+
+@dataclass(slots=True, eq=False)
+class Arrival:
+    """A batch that came: decoded already, or still as a message."""
+
+    sender: NodeId
+    operator: str
+    sequence: int
+    records: int
+    size: int
+    born: float
+    batch: Batch | None = None
+    message: EngineBatch | None = None
+    frame: Frame | None = None
+    token: Token = field(init=False)
+
+    def decoded(self, codec: Codec) -> Batch:
+        """Give the batch; reads the message when first asked, wherever that is.
+
+        Raises:
+            CodecError: bytes that the codec does not know.
+        """
+        if self.batch is None:
+            assert self.message is not None
+            values: Any = codec.decode(self.message.payload)
+            self.batch = Batch(values, unpack_ids(self.message), self.born)
+        return self.batch
+
+
+@dataclass(slots=True)
+class Account:
+    """What a sender is owed."""
+
+    done: list[int] = field(default_factory=list)
+    delivered: int = 0
+    records: int = 0
+    size: int = 0
+    open: set[int] = field(default_factory=set)
+    remembered: deque[int] = field(default_factory=lambda: deque(maxlen=REMEMBERED))
+
+
+class Inlet:
+    """The queue of an instance.
+
+    Args:
+        tell: sends progress to a sender.
+        finished: told of each frame that is dealt with.
+        at_most_once: whether batches are done when they are here.
+        pause: seconds for which progress is gathered.
+        half: records that make progress due at once.
+    """
+
+    def __init__(
+        self,
+        tell: Callable[[NodeId, EngineProgress], None],
+        finished: Callable[[Frame], None],
+        *,
+        at_most_once: bool,
+        pause: float,
+        half: int,
+    ) -> None:
+        self._tell = tell
+        self._finished = finished
+        self._at_most_once = at_most_once
+        self._pause = pause
+        self._half = half
+        self._queue: deque[Arrival] = deque()
+        self._accounts: dict[NodeId, Account] = {}
+        self._timer: asyncio.TimerHandle | None = None
+        self._wake = asyncio.Event()
+        self.waiting = 0
+        self.open = 0
+        self.repeated = 0
+        self.on_done: Callable[[], None] = lambda: None
+
+    def put(self, arrival: Arrival) -> bool:
+        """Take a batch; False if it was here before."""
+        account = self._accounts.get(arrival.sender)
+        if account is None:
+            account = self._accounts[arrival.sender] = Account()
+        if arrival.sequence in account.open or arrival.sequence in account.remembered:
+            # Sent again although it came: only a session that ended in between does that.
+            self.repeated += 1
+            account.records += arrival.records
+            account.size += arrival.size
+            if arrival.sequence in account.remembered and not self._at_most_once:
+                account.done.append(arrival.sequence)
+            self._owe(account)
+            return False
+        account.open.add(arrival.sequence)
+        arrival.token = Token(lambda: self._done(arrival, account))
+        self._queue.append(arrival)
+        self.waiting += arrival.records
+        self.open += 1
+        self._wake.set()
+        return True
+
+    async def take(self, most: int) -> list[Arrival]:
+        """Wait for batches; give as many as hold so many records, at least one."""
+        while not self._queue:
+            self._wake.clear()
+            await self._wake.wait()
+        taken = [self._queue.popleft()]
+        records = taken[0].records
+        while self._queue and records + self._queue[0].records <= most:
+            taken.append(self._queue.popleft())
+            records += taken[-1].records
+        for arrival in taken:
+            account = self._accounts[arrival.sender]
+            account.records += arrival.records
+            account.size += arrival.size
+            if self._at_most_once:
+                account.delivered += 1
+            self._owe(account)
+        self.waiting -= records
+        return taken
+
+    def _done(self, arrival: Arrival, account: Account) -> None:
+        account.open.discard(arrival.sequence)
+        account.remembered.append(arrival.sequence)
+        self.open -= 1
+        if arrival.frame is not None:
+            self._finished(arrival.frame)
+        if not self._at_most_once:
+            account.done.append(arrival.sequence)
+            self._owe(account)
+        self.on_done()
+
+    def _owe(self, account: Account) -> None:
+        if account.records >= self._half:
+            self.settle()
+        elif self._timer is None:
+            self._timer = asyncio.get_running_loop().call_later(self._pause, self.settle)
+
+    def settle(self) -> None:
+        """Tell every sender what it is owed."""
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        for sender, account in self._accounts.items():
+            if account.done or account.records or account.delivered:
+                progress = EngineProgress(
+                    done=account.done,
+                    delivered=account.delivered,
+                    records=account.records,
+                    bytes=account.size,
+                )
+                account.done = []
+                account.delivered = account.records = account.size = 0
+                self._tell(sender, progress)
+
+    def forget(self, sender: NodeId) -> None:
+        """A sender is gone: it needs not be told any more."""
+        account = self._accounts.get(sender)
+        if account is not None and not account.open:
+            del self._accounts[sender]

@@ -1,0 +1,121 @@
+"""What an instance measures about itself (the metric collector of paper 000, figure 4.1)."""
+
+from collections import deque
+from dataclasses import dataclass
+
+__all__ = ["Figures", "MetricCollector"]
+
+SMOOTHING = 0.3
+# A predecessor that could send nothing says little about how much it would send.
+MOST_BLOCKED = 0.75
+
+
+@dataclass(frozen=True, slots=True)
+class Figures:
+    """The figures of one period.
+
+    Attributes:
+        arrivals: records per second that came.
+        processed: records per second that the body took.
+        growth: records per second by which the queue grew.
+        capacity: records per second that the instance can process; None before it is known.
+        blocked: share of the time in which outputs waited for room at a successor.
+        queue: records that wait.
+    """
+
+    arrivals: float
+    processed: float
+    growth: float
+    capacity: float | None
+    blocked: float
+    queue: int
+
+    @property
+    def load(self) -> float:
+        """Records per second that the instance would have to process to keep up."""
+        return max(0.0, self.arrivals + max(0.0, self.growth))
+
+
+class MetricCollector:
+    """Counts, and makes figures of counts.
+
+    Args:
+        threads: calls of the body at the same time.
+        capacity: records per second where that is known beforehand.
+        now: the present time.
+    """
+
+    def __init__(self, threads: int, capacity: float | None, now: float) -> None:
+        self._threads = threads
+        self._declared = capacity
+        self._service_time: float | None = None
+        self._since = now
+        self._arrived = self._processed = 0
+        self._blocked = 0.0
+        self._blocked_since: float | None = None
+        self._queue_before = 0
+        self.latencies: deque[float] = deque(maxlen=10_000)
+        self.total_in = self.total_out = self.failed = 0
+
+    def arrived(self, records: int) -> None:
+        """Records came."""
+        self._arrived += records
+        self.total_in += records
+
+    def worked(self, records: int, seconds: float) -> None:
+        """The body took records, and so much time for them."""
+        self._processed += records
+        if records:
+            each = seconds / records
+            before = self._service_time
+            self._service_time = each if before is None else before + SMOOTHING * (each - before)
+
+    def gave(self, records: int) -> None:
+        """Records came out."""
+        self.total_out += records
+
+    def blocked(self, now: float) -> None:
+        """Outputs begin to wait for room."""
+        if self._blocked_since is None:
+            self._blocked_since = now
+
+    def unblocked(self, now: float) -> None:
+        """Outputs wait no longer."""
+        if self._blocked_since is not None:
+            self._blocked += now - max(self._blocked_since, self._since)
+            self._blocked_since = None
+
+    @property
+    def capacity(self) -> float | None:
+        """Records per second that the instance can process, as far as is known."""
+        if self._declared is not None:
+            return self._declared
+        if not self._service_time:
+            return None
+        return self._threads / self._service_time
+
+    def period(self, now: float, queue: int) -> Figures:
+        """End a period; give its figures and begin the next."""
+        span = max(now - self._since, 1e-9)
+        waiting = self._blocked_since is not None
+        if waiting:
+            self.unblocked(now)
+        figures = Figures(
+            arrivals=self._arrived / span,
+            processed=self._processed / span,
+            growth=(queue - self._queue_before) / span,
+            capacity=self.capacity,
+            blocked=min(1.0, self._blocked / span),
+            queue=queue,
+        )
+        self._since, self._queue_before = now, queue
+        self._arrived = self._processed = 0
+        self._blocked = 0.0
+        if waiting:
+            self.blocked(now)
+        return figures
+
+
+def uncensored(sent: float, blocked: float) -> float:
+    """Estimate what a sender would send per second if it never had to wait."""
+    return sent / (1.0 - min(blocked, MOST_BLOCKED))

@@ -1,0 +1,83 @@
+"""What an outlet keeps: batches on their way, and how much is under way to each successor."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from dsp.core.types import NodeId
+from dsp.stream.batch import Batch
+from dsp.stream.graph import Edge
+from dsp.stream.groupings import Owners
+from dsp.stream.tokens import Token
+
+__all__ = ["VALUE_BYTES", "Limits", "Sent", "Made", "Account"]
+
+# What a value is taken to weigh where it is handed over in this process, and not in bytes.
+VALUE_BYTES = 64
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """How much may be under way.
+
+    Attributes:
+        window: records to one successor, until it says otherwise.
+        batch: records in one batch, until it says otherwise.
+        size: bytes to one successor.
+        enough: records that are put together where they are grouped by key.
+        linger: seconds for which they are.
+    """
+
+    window: int
+    batch: int
+    size: int
+    enough: int
+    linger: float
+
+
+@dataclass(slots=True, eq=False)
+class Sent:
+    """A batch that was assigned and is not done."""
+
+    sequence: int
+    edge: Edge
+    to: NodeId
+    batch: Batch | None
+    payload: bytes | None
+    ids: Sequence[int]
+    born: float
+    size: int
+    tokens: list[Token] = field(default_factory=list)
+
+    def release(self) -> None:
+        """Let go of the inputs that it came of."""
+        tokens, self.tokens = self.tokens, []
+        for token in tokens:
+            token.release()
+
+    def whole(self) -> Batch:
+        """Give the records, decoded if only their bytes are kept."""
+        if self.batch is not None:
+            return self.batch
+        assert self.payload is not None
+        return Batch(self.edge.codec.decode(self.payload), self.ids, self.born)
+
+
+@dataclass(slots=True)
+class Made:
+    """Records for one edge that a body made, perhaps with their bytes, perhaps split by owner."""
+
+    edge: Edge
+    batch: Batch
+    payload: bytes | None = None
+    owners: Owners | None = None
+    parts: dict[NodeId, Batch] | None = None
+
+
+@dataclass(slots=True)
+class Account:
+    """What is under way to one successor, and how much may be."""
+
+    window: int
+    batch: int
+    records: int = 0
+    size: int = 0

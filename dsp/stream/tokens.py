@@ -1,0 +1,35 @@
+"""When a batch is done: once everything that came out of it is.
+
+An input holds a token. Whoever still has something to do for it holds the token once: the body
+while it works, and each output until the next stage says that it is done. The last one to let go
+makes the input done.
+"""
+
+from collections.abc import Callable
+
+__all__ = ["Token"]
+
+
+class Token:
+    """Counts what is still to be done for an input.
+
+    Args:
+        done: called once, when nothing is left.
+    """
+
+    __slots__ = ("_count", "_done")
+
+    def __init__(self, done: Callable[[], None]) -> None:
+        self._count = 1
+        self._done = done
+
+    def hold(self) -> "Token":
+        """One thing more is to be done."""
+        self._count += 1
+        return self
+
+    def release(self) -> None:
+        """One thing is done."""
+        self._count -= 1
+        if self._count == 0:
+            self._done()
