@@ -1,7 +1,8 @@
+from dsp._pb import scaling_pb2 as _scaling_pb2
 from google.protobuf.internal import containers as _containers
 from google.protobuf import descriptor as _descriptor
 from google.protobuf import message as _message
-from typing import ClassVar as _ClassVar, Iterable as _Iterable, Optional as _Optional
+from typing import ClassVar as _ClassVar, Iterable as _Iterable, Mapping as _Mapping, Optional as _Optional, Union as _Union
 
 DESCRIPTOR: _descriptor.FileDescriptor
 
@@ -45,9 +46,9 @@ class EngineDemand(_message.Message):
     __slots__ = ("siblings", "load")
     SIBLINGS_FIELD_NUMBER: _ClassVar[int]
     LOAD_FIELD_NUMBER: _ClassVar[int]
-    siblings: _containers.RepeatedScalarFieldContainer[str]
+    siblings: _containers.RepeatedCompositeFieldContainer[_scaling_pb2.ScaleMember]
     load: float
-    def __init__(self, siblings: _Optional[_Iterable[str]] = ..., load: _Optional[float] = ...) -> None: ...
+    def __init__(self, siblings: _Optional[_Iterable[_Union[_scaling_pb2.ScaleMember, _Mapping]]] = ..., load: _Optional[float] = ...) -> None: ...
 
 class EngineEnd(_message.Message):
     __slots__ = ()

@@ -68,7 +68,7 @@ class Inlet:
         finished: told of each frame that is dealt with.
         at_most_once: whether batches are done when they are here.
         pause: seconds for which progress is gathered.
-        half: records that make progress due at once.
+        grant: gives how many records may be under way here, and how many a batch may hold.
     """
 
     def __init__(
@@ -78,13 +78,13 @@ class Inlet:
         *,
         at_most_once: bool,
         pause: float,
-        half: int,
+        grant: Callable[[], tuple[int, int]],
     ) -> None:
         self._tell = tell
         self._finished = finished
         self._at_most_once = at_most_once
         self._pause = pause
-        self._half = half
+        self._grant = grant
         self._queue: deque[Arrival] = deque()
         self._accounts: dict[NodeId, Account] = {}
         self._timer: asyncio.TimerHandle | None = None
@@ -148,7 +148,7 @@ class Inlet:
         self.on_done()
 
     def _owe(self, account: Account) -> None:
-        if account.records >= self._half:
+        if 2 * account.records >= self._grant()[0]:
             self.settle()
         elif self._timer is None:
             self._timer = asyncio.get_running_loop().call_later(self._pause, self.settle)
@@ -158,6 +158,7 @@ class Inlet:
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
+        window, batch = self._grant()
         for sender, account in self._accounts.items():
             if account.done or account.records or account.delivered:
                 progress = EngineProgress(
@@ -165,10 +166,17 @@ class Inlet:
                     delivered=account.delivered,
                     records=account.records,
                     bytes=account.size,
+                    window=window,
+                    batch=batch,
                 )
                 account.done = []
                 account.delivered = account.records = account.size = 0
                 self._tell(sender, progress)
+
+    @property
+    def empty(self) -> bool:
+        """Whether nothing waits."""
+        return not self._queue
 
     def forget(self, sender: NodeId) -> None:
         """A sender is gone: it needs not be told any more."""

@@ -1,0 +1,29 @@
+"""Which decider an instance gets, from the configuration and the bounds of its operator."""
+
+from collections.abc import Callable
+from random import Random
+from typing import TYPE_CHECKING
+
+from dsp.scaling.deciders import Bounded, Bounds, Decider, Thresholds, make_decider
+from dsp.stream.graph import Graph
+
+if TYPE_CHECKING:
+    from dsp.config import Config
+
+__all__ = ["decider_for"]
+
+
+def decider_for(
+    config: "Config", graph: Graph
+) -> Callable[[str, Random], tuple[Decider, float] | None]:
+    """Give a function that makes the decider of an instance, with its period."""
+
+    def make(operator: str, random: Random) -> tuple[Decider, float] | None:
+        described = graph.operators[operator]
+        if not described.elastic:
+            return None
+        bounds = Bounds(minimum=described.minimum, maximum=described.maximum)
+        inner = make_decider("probabilistic", random, Thresholds())
+        return Bounded(inner, bounds), 5.0
+
+    return make

@@ -1,0 +1,545 @@
+"""One instance of an operator: data plane, metrics, trigger and protocol, each its own object.
+
+The parts are those of paper 000, figure 4.1. Everything here runs on the event loop; what comes
+from other instances is handed in by the host, what goes to them is handed to it.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable
+from random import Random
+from typing import TYPE_CHECKING, Any, Protocol
+
+from dsp._pb.engine_pb2 import (
+    EngineBatch,
+    EngineDemand,
+    EngineEnd,
+    EngineEndAck,
+    EngineRetire,
+)
+from dsp._pb.scaling_pb2 import ScaleMember
+from dsp.core.envelope import Envelope
+from dsp.core.machine import Fail, PeerLost, Received, Reject, Resolve, Send
+from dsp.core.types import NodeId
+from dsp.errors import InvariantError, LocalProtocolError
+from dsp.scaling.deciders import Decider, Decision, Duplicate, Leave, Observation, Report, Retire
+from dsp.scaling.events import (
+    Activate,
+    Assigned,
+    Delivered,
+    Deserted,
+    Drain,
+    LeaveRequested,
+    QueueEmptied,
+    ScaleEvent,
+    ScaleMessage,
+    ScaleOutRequested,
+    Spawn,
+    Spawned,
+    SpawnFailed,
+    Stop,
+    Terminate,
+)
+from dsp.scaling.machine import ScaleMachine
+from dsp.scaling.place import Place
+from dsp.scaling.status import Status
+from dsp.stream.ending import Ending
+from dsp.stream.graph import Graph, Kind
+from dsp.stream.inlet import Arrival, Inlet
+from dsp.stream.metrics import Figures, MetricCollector, uncensored
+from dsp.stream.offsets import OffsetStore
+from dsp.stream.outlet import Outlet
+from dsp.stream.parcels import Limits, Sent
+from dsp.stream.reading import Reader
+from dsp.stream.runners import make_runner
+from dsp.stream.steps import Step
+from dsp.stream.trigger import ScaleTrigger
+from dsp.stream.wire import pack_batch
+from dsp.stream.working import Worker
+from dsp.transport.base import Frame
+
+if TYPE_CHECKING:
+    from dsp.config import Config
+
+__all__ = ["Instance", "Home"]
+
+logger = logging.getLogger(__name__)
+
+PROGRESS_PAUSE = 0.002
+FIRST_WINDOW, FIRST_BATCH = 128, 16
+SUSPICIOUSLY_BLOCKED = 0.5
+
+
+class Home(Protocol):
+    """What an instance needs of its host."""
+
+    def post(self, source: NodeId, to: NodeId, envelope: Envelope) -> None:
+        """Send a message to an instance, on the CONTROL lane."""
+        ...
+
+    def post_scale(self, source: NodeId, to: NodeId, message: ScaleMessage) -> None:
+        """Send a message of the scale protocol."""
+        ...
+
+    def hand_over(self, source: NodeId, sent: Sent, arrival: Arrival) -> None:
+        """Give a batch to an instance of this process."""
+        ...
+
+    def send_batch(self, source: NodeId, to: NodeId, message: EngineBatch) -> None:
+        """Send a batch to an instance of another process."""
+        ...
+
+    def is_local(self, name: NodeId) -> bool:
+        """Whether an instance is in this process."""
+        ...
+
+    def address(self, name: NodeId) -> str:
+        """Where an instance is; empty if unknown."""
+        ...
+
+    async def spawn(self, place: Place, count: int) -> list[NodeId]:
+        """Create siblings, idle."""
+        ...
+
+    def finished(self, frame: Frame) -> None:
+        """A frame is dealt with."""
+        ...
+
+    def gone(self, instance: "Instance", reason: str, *, clean: bool) -> None:
+        """An instance is over."""
+        ...
+
+    def clock(self) -> float:
+        """The time that batches are born by."""
+        ...
+
+
+class Instance:
+    """A running copy of an operator.
+
+    Args:
+        home: the host.
+        place: where it is in the graph.
+        graph: the application.
+        config: settings.
+        decider: decides when to scale; None for never.
+        period: seconds between two questions to it.
+        random: of this instance alone.
+        store: where a source remembers how far it is.
+        neighbour: told whenever the instance's scaling has news, for traces.
+    """
+
+    def __init__(
+        self,
+        home: Home,
+        place: Place,
+        graph: Graph,
+        config: "Config",
+        *,
+        decider: Decider | None,
+        period: float,
+        random: Random,
+        store: OffsetStore | None = None,
+        news: Callable[[str, str, int], None] = lambda name, what, count: None,
+    ) -> None:
+        stream = config.stream
+        loop = asyncio.get_running_loop()
+        self.name = place.member.id
+        self.operator = graph.operators[place.member.operator]
+        self.machine = ScaleMachine(place)
+        self.metrics = MetricCollector(self.operator.threads, self.operator.capacity, loop.time())
+        self.figures: Figures | None = None
+        self.last_decision_figures: Figures | None = None
+        self._home = home
+        self._graph = graph
+        self._config = stream
+        self._news = news
+        self._loop = loop
+        self._tasks: dict[asyncio.Task[Any], None] = {}
+        self._routes: dict[str, tuple[NodeId, ...]] = {}
+        self._demands: dict[NodeId, EngineDemand] = {}
+        self._sent_before: dict[str, int] = {}
+        self._is_gone = False
+        self._paused = False
+        at_most_once = stream.delivery == "at_most_once"
+        edges = [graph.edges[self.operator.name, name] for name in place.downstream]
+        self.inlet = Inlet(
+            lambda to, progress: home.post(self.name, to, Envelope(engine_progress=progress)),
+            home.finished,
+            at_most_once=at_most_once,
+            pause=PROGRESS_PAUSE,
+            grant=self._grant,
+        )
+        self.outlet = Outlet(
+            self, [(edge, self._limits(edge.target)) for edge in edges], keep=not at_most_once
+        )
+        self.ending = Ending(
+            lambda to: home.post(self.name, to, Envelope(engine_end=EngineEnd())),
+            lambda to: home.post(self.name, to, Envelope(engine_end_ack=EngineEndAck())),
+            lambda: self._end("the stream is over", clean=True),
+        )
+        self.inlet.on_done = self.outlet.on_idle = self.look_later
+        self._look_scheduled = False
+        runner = self._runner = make_runner(
+            self.operator.threads, self.operator.service_time, self.name
+        )
+        self.reader: Reader | None = None
+        self.worker: Worker | None = None
+        if self.operator.kind is Kind.SOURCE:
+            sources = [each.name for each in graph.sources()]
+            self.reader = Reader(
+                self.operator,
+                sources.index(self.operator.name),
+                edges,
+                self.outlet,
+                runner,
+                self.metrics,
+                store,
+                most_records=stream.batch_records,
+                clock=home.clock,
+                changed=self.look_later,
+            )
+        else:
+            incoming = {n: graph.edges[n, self.operator.name] for n in place.upstream}
+            self.worker = Worker(
+                self.name,
+                self.operator,
+                edges,
+                incoming,
+                self.inlet,
+                self.outlet,
+                Step(self.operator, stream.retries),
+                runner,
+                self.metrics,
+                batch_time=stream.batch_time,
+                most_records=8 * stream.batch_records,
+                hang_after=stream.hang_after,
+                drop_repeats=stream.delivery == "effectively_once",
+                clock=home.clock,
+                changed=self.look_later,
+            )
+        self._trigger = (
+            ScaleTrigger(decider, period, random, self._observe, self._decided)
+            if decider is not None and self.operator.elastic
+            else None
+        )
+
+    # -- life -----------------------------------------------------------------------------
+
+    @property
+    def settled(self) -> bool:
+        """Active, and busy with no operation of the scale protocol."""
+        return self.machine.may_scale
+
+    @property
+    def quiet(self) -> bool:
+        """Whether nothing waits, is worked on, or is under way to a successor."""
+        worker, reader = self.worker, self.reader
+        return (
+            self.inlet.empty
+            and self.inlet.open == 0
+            and (worker is None or not worker.busy)
+            and (reader is None or reader.done)
+            and self.outlet.idle
+        )
+
+    def stop_reading(self) -> None:
+        """Take no more records from the source, if this instance reads one."""
+        if self.reader is not None:
+            self.reader.stop()
+            if self.machine.status is Status.IDLE:
+                self.reader.over = True
+
+    def abandon(self, reason: str) -> None:
+        """End at once, whatever is under way."""
+        self._end(reason, clean=False)
+
+    def _activate(self) -> None:
+        if self.operator.kind is Kind.SINK:
+            self.operator.body.open()
+        if self.reader is not None:
+            self._start(self.reader.run(), "reader")
+        if self.worker is not None:
+            workers = 1 if self.worker._step.is_async else self.operator.threads
+            for number in range(workers):
+                self._start(self.worker.run(), f"worker {number}")
+        self._start(self._report(), "reports")
+        if self._trigger is not None:
+            self._start(self._trigger.run(), "trigger")
+        self.look_later()
+
+    def _start(self, work: Any, name: str) -> None:  # noqa: ANN401
+        task = self._loop.create_task(work, name=f"{self.name} {name}")
+        self._tasks[task] = None
+        task.add_done_callback(self._task_ended)
+
+    def _task_ended(self, task: "asyncio.Task[Any]") -> None:
+        self._tasks.pop(task, None)
+        if not task.cancelled() and (error := task.exception()) is not None:
+            logger.error("%s: %s failed", self.name, task.get_name(), exc_info=error)
+            self._end(f"{task.get_name()} failed: {error!r}", clean=False)
+
+    def _end(self, reason: str, *, clean: bool) -> None:
+        if self._is_gone:
+            return
+        self._is_gone = True
+        self.inlet.settle()
+        self.outlet.close()
+        for task in list(self._tasks):
+            task.cancel()
+        self._home.gone(self, reason, clean=clean)
+
+    async def close(self) -> None:
+        """Wait for the tasks of an instance that is over, and let go of what it had."""
+        tasks = list(self._tasks)
+        if tasks:
+            await asyncio.wait(tasks)
+        await self._runner.close()
+        if self.operator.kind is Kind.SINK:
+            self.operator.body.close()
+
+    # -- what comes -----------------------------------------------------------------------
+
+    def arrive(self, arrival: Arrival) -> None:
+        """A batch came."""
+        if self.inlet.put(arrival):
+            self.metrics.arrived(arrival.records)
+
+    def hear(self, sender: NodeId, envelope: Envelope, message: ScaleMessage | None) -> None:
+        """A message of another instance came, decoded if it is one of the scale protocol."""
+        if message is not None:
+            self._step(Received(sender, message))
+            return
+        match envelope.WhichOneof("body"):
+            case "engine_progress":
+                self.outlet.progress(sender, envelope.engine_progress)
+                self.look_later()
+            case "engine_demand":
+                self._demands[sender] = envelope.engine_demand
+            case "engine_end":
+                self.ending.heard(sender)
+                self.look_later()
+            case "engine_end_ack":
+                self.ending.acknowledged(sender)
+                self.look_later()
+            case "engine_retire":
+                self.leave()
+            case "engine_stop":
+                self.stop_reading()
+                self.look_later()
+            case other:
+                logger.warning("%s: %s of %s makes no sense here", self.name, other, sender)
+
+    def lose(self, name: NodeId) -> None:
+        """An instance is dead."""
+        self._demands.pop(name, None)
+        self._step(PeerLost(name))
+        self.outlet.lost(name)
+        self.inlet.forget(name)
+        self.look_later()
+
+    # -- the scale protocol ---------------------------------------------------------------
+
+    def _step(self, event: ScaleEvent) -> None:
+        if self._is_gone:
+            return
+        for effect in self.machine.handle(event, self._loop.time()):
+            match effect:
+                case Send(to, message, _):
+                    self._home.post_scale(self.name, to, message)  # type: ignore[arg-type]
+                case Spawn(count):
+                    self._start(self._spawn(count), "spawn")
+                case Activate():
+                    self._activate()
+                case Drain():
+                    self.look_later()
+                case Terminate():
+                    self._news(self.name, "left", 1)
+                    self._end("it left", clean=True)
+                case Stop(reason):
+                    self._end(reason, clean=False)
+                case Deserted(operator):
+                    logger.error("%s: no instance of %s is left", self.name, operator)
+                case Reject(sender, reason):
+                    logger.warning("%s: message of %s rejected: %s", self.name, sender, reason)
+                case Resolve("duplicate", tuple(newcomers)):
+                    self._news(self.name, "duplicated", len(newcomers))
+                case Fail(_, error):
+                    logger.warning("%s: could not duplicate: %s", self.name, error)
+        routes = {name: self.machine.routes(name) for name in self.machine.place.downstream}
+        if routes != self._routes:
+            self._routes = routes
+            self.outlet.view_changed()
+        self.look_later()
+
+    async def _spawn(self, count: int) -> None:
+        try:
+            names = await self._home.spawn(self.machine.place, count)
+        except Exception as error:
+            logger.exception("%s: no sibling could be created", self.name)
+            self._step(SpawnFailed(repr(error)))
+        else:
+            self._step(Spawned(tuple(names)))
+
+    def look_later(self) -> None:
+        if not self._look_scheduled and not self._is_gone:
+            self._look_scheduled = True
+            self._loop.call_soon(self._look)
+
+    def _look(self) -> None:
+        """See whether a leaver is drained, or the stream is over."""
+        self._look_scheduled = False
+        if self._is_gone:
+            return
+        machine = self.machine
+        worker = self.worker
+        if machine.status is Status.DRAINING:
+            still = self.inlet.empty and (worker is None or not worker.busy)
+            if still and self.outlet.idle:
+                self.inlet.settle()
+                self._step(QueueEmptied())
+            return
+        if machine.status is not Status.ACTIVE:
+            return
+        quiet = self.quiet
+        self.ending.step(
+            settled=self.settled,
+            quiet=quiet,
+            before=[member.id for member in machine.neighbours.side(machine.place.upstream)],
+            after=[member.id for member in machine.neighbours.side(machine.place.downstream)],
+        )
+
+    # -- deciding -------------------------------------------------------------------------
+
+    def _observe(self) -> Observation | None:
+        now = self._loop.time()
+        figures = self.figures
+        if not self.settled or self.ending.begun or figures is None or figures.capacity is None:
+            return None
+        siblings: dict[NodeId, None] = {}
+        load = 0.0
+        alive = {m.id for m in self.machine.neighbours.side(self.machine.place.upstream)}
+        for sender, demand in self._demands.items():
+            if sender in alive:
+                siblings.update((NodeId(member.id), None) for member in demand.siblings)
+                load += demand.load
+        report = Report(tuple(sorted(siblings)), load) if siblings else None
+        share = load / len(siblings) if siblings else 0.0
+        return Observation(
+            now=now,
+            me=self.name,
+            load=max(figures.load, share),
+            capacity=figures.capacity,
+            keeper=self.machine.keeper,
+            predecessors=len(alive),
+            successors=len(self.machine.neighbours.side(self.machine.place.downstream)),
+            held_back=figures.blocked > SUSPICIOUSLY_BLOCKED,
+            report=report,
+        )
+
+    def _decided(self, decision: Decision) -> None:
+        match decision:
+            case Duplicate(count):
+                self._step(ScaleOutRequested(count, "duplicate"))
+            case Leave():
+                self.leave()
+            case Retire(siblings):
+                for name in siblings:
+                    self._home.post(self.name, name, Envelope(engine_retire=EngineRetire()))
+
+    def leave(self) -> None:
+        if self.machine.keeper or not self.settled or self.ending.begun:
+            return
+        try:
+            self._step(LeaveRequested("leave"))
+        except LocalProtocolError as error:
+            raise InvariantError(f"{self.name} may leave and may not: {error}") from error
+        self._news(self.name, "leaving", 1)
+
+    async def _report(self) -> None:
+        """Tell successors what is known about their operator, and keep the figures fresh."""
+        every = self._config.report_every
+        while True:
+            await asyncio.sleep(every)
+            figures = self.figures = self.metrics.period(self._loop.time(), self.inlet.waiting)
+            for operator in self.machine.place.downstream:
+                sent = self.outlet.sent_records[operator]
+                rate = (sent - self._sent_before.get(operator, 0)) / every
+                self._sent_before[operator] = sent
+                members = self.machine.routes(operator)
+                demand = EngineDemand(
+                    siblings=[ScaleMember(id=n, address=self._home.address(n)) for n in members],
+                    load=uncensored(rate, figures.blocked),
+                )
+                for name in members:
+                    self._home.post(self.name, name, Envelope(engine_demand=demand))
+
+    # -- how much may come ----------------------------------------------------------------
+
+    def _grant(self) -> tuple[int, int]:
+        """Records that each predecessor may have under way here, and in one batch."""
+        config, capacity = self._config, self.metrics.capacity
+        if capacity is None:
+            return FIRST_WINDOW, FIRST_BATCH
+        senders = max(1, len(self.machine.neighbours.side(self.machine.place.upstream)))
+        batch = max(1, min(config.batch_records, int(capacity * config.batch_time)))
+        window = min(config.window_records, int(capacity * config.window_time) // senders)
+        return max(batch + 1, window), batch
+
+    def _limits(self, target: str) -> Limits:
+        config, capacity = self._config, self._graph.operators[target].capacity
+        window, batch = FIRST_WINDOW, FIRST_BATCH
+        if capacity is not None:
+            batch = max(1, min(config.batch_records, int(capacity * config.batch_time)))
+            window = max(batch + 1, min(config.window_records, int(capacity * config.window_time)))
+        enough = min(config.batch_records, config.window_records)
+        return Limits(window, batch, config.window_bytes, enough, config.linger)
+
+    # -- for the outlet -------------------------------------------------------------------
+
+    def routes(self, operator: str) -> tuple[NodeId, ...]:
+        """The successors that records may be assigned to."""
+        return self._routes.get(operator, ())
+
+    def assigned(self, to: NodeId, batches: int) -> None:
+        """Batches will be sent."""
+        self._step_quietly(Assigned(to, batches))
+
+    def confirmed(self, by: NodeId, batches: int) -> None:
+        """Batches are done, or will not arrive."""
+        self._step(Delivered(by, batches))
+
+    def _step_quietly(self, event: ScaleEvent) -> None:
+        effects = self.machine.handle(event, self._loop.time())
+        if effects:
+            raise InvariantError(f"{event} has effects: {effects}")
+
+    def transmit(self, sent: Sent) -> None:
+        """Send a batch."""
+        if self._home.is_local(sent.to):
+            arrival = Arrival(
+                self.name,
+                self.operator.name,
+                sent.sequence,
+                len(sent.ids),
+                sent.size,
+                sent.born,
+                batch=sent.batch,
+            )
+            self._home.hand_over(self.name, sent, arrival)
+            return
+        assert sent.payload is not None
+        message = pack_batch(sent.sequence, self.operator.name, sent.ids, sent.born, sent.payload)
+        self._home.send_batch(self.name, sent.to, message)
+
+    def is_local(self, name: NodeId) -> bool:
+        """Whether an instance is in this process."""
+        return self._home.is_local(name)
+
+    def blocked(self, waiting: bool) -> None:
+        """Outputs begin or cease to wait for room."""
+        now = self._loop.time()
+        if waiting:
+            self.metrics.blocked(now)
+        else:
+            self.metrics.unblocked(now)

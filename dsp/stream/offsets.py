@@ -1,0 +1,100 @@
+"""How far a source is: what of it is dealt with, and where it goes on after a restart."""
+
+import sqlite3
+from collections import deque
+from dataclasses import dataclass
+from pathlib import Path
+
+import orjson
+
+from dsp.errors import ConfigError
+from dsp.stream.sources.base import Position
+
+__all__ = ["OffsetTracker", "OffsetStore"]
+
+
+@dataclass(slots=True, eq=False)
+class Pending:
+    """A chunk that was read."""
+
+    records: int
+    position: Position
+    done: bool = False
+
+
+class OffsetTracker:
+    """Finds the longest beginning of a source of which everything is dealt with.
+
+    Attributes:
+        count: records in it.
+        position: where the source goes on after it.
+    """
+
+    def __init__(self, position: Position, count: int) -> None:
+        self.position = position
+        self.count = count
+        self._pending: deque[Pending] = deque()
+
+    @property
+    def open(self) -> int:
+        """Chunks that are not dealt with."""
+        return len(self._pending)
+
+    def read(self, records: int, position: Position) -> Pending:
+        """A chunk was read."""
+        pending = Pending(records, position)
+        self._pending.append(pending)
+        return pending
+
+    def done(self, pending: Pending) -> bool:
+        """A chunk is dealt with. True if the beginning grew."""
+        pending.done = True
+        grew = False
+        while self._pending and self._pending[0].done:
+            first = self._pending.popleft()
+            self.count += first.records
+            self.position = first.position
+            grew = True
+        return grew
+
+
+class OffsetStore:
+    """Keeps how far sources are, in a file that survives a crash.
+
+    Args:
+        directory: where the file is.
+        application: whose sources they are.
+
+    Raises:
+        ConfigError: the directory cannot be used.
+    """
+
+    def __init__(self, directory: str, application: str) -> None:
+        path = Path(directory) / f"{application}.offsets.sqlite"
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            self._file = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
+            self._file.execute("PRAGMA journal_mode=WAL")
+            self._file.execute(
+                "CREATE TABLE IF NOT EXISTS offsets "
+                "(source TEXT PRIMARY KEY, position BLOB, count INTEGER)"
+            )
+        except (OSError, sqlite3.Error) as error:
+            raise ConfigError(f"stream.state_directory: {path} cannot be used: {error}") from error
+
+    def load(self, source: str) -> tuple[Position, int]:
+        """Give where a source goes on, and how many records were dealt with."""
+        query = "SELECT position, count FROM offsets WHERE source = ?"
+        row = self._file.execute(query, (source,)).fetchone()
+        return (orjson.loads(row[0]), row[1]) if row else (None, 0)
+
+    def save(self, source: str, position: Position, count: int) -> None:
+        """Remember how far a source is."""
+        self._file.execute(
+            "INSERT OR REPLACE INTO offsets VALUES (?, ?, ?)",
+            (source, orjson.dumps(position), count),
+        )
+
+    def close(self) -> None:
+        """Let go of the file."""
+        self._file.close()

@@ -1,0 +1,232 @@
+"""The data plane of an instance that has a body: take, process, send, and let go."""
+
+import asyncio
+import logging
+from collections.abc import Callable
+from itertools import compress
+from typing import Any
+
+import orjson
+
+from dsp.errors import CodecError
+from dsp.stream.batch import Batch
+from dsp.stream.codecs import encode
+from dsp.stream.graph import DEAD_LETTERS, Edge, Grouping, Kind, Operator
+from dsp.stream.groupings import split
+from dsp.stream.inlet import Arrival, Inlet
+from dsp.stream.metrics import MetricCollector
+from dsp.stream.outlet import Outlet
+from dsp.stream.parcels import Made
+from dsp.stream.runners import Runner
+from dsp.stream.seen import Seen
+from dsp.stream.steps import Failure, Outcome, Step
+
+__all__ = ["Worker", "make_all"]
+
+logger = logging.getLogger(__name__)
+
+# Failures that are logged with their traceback where no sink takes them; the rest is counted.
+LOGGED_FAILURES = 20
+
+
+class Worker:
+    """Moves batches from the inlet through the body to the outlet.
+
+    Args:
+        name: of the instance.
+        operator: whose body it is.
+        edges: from this operator; and the codec of each edge to it, by operator.
+        hang_after: seconds after which a call that does not return is reported.
+        drop_repeats: whether a sink leaves out records that were here before.
+        clock: gives the time on the clock that batches are born by.
+        changed: called whenever a batch is through.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        operator: Operator,
+        edges: list[Edge],
+        incoming: dict[str, Edge],
+        inlet: Inlet,
+        outlet: Outlet,
+        step: Step,
+        runner: Runner,
+        metrics: MetricCollector,
+        *,
+        batch_time: float,
+        most_records: int,
+        hang_after: float,
+        drop_repeats: bool,
+        clock: Callable[[], float],
+        changed: Callable[[], None],
+    ) -> None:
+        self._name = name
+        self._operator = operator
+        self._edges = [edge for edge in edges if edge.target != DEAD_LETTERS]
+        self._letters = next((edge for edge in edges if edge.target == DEAD_LETTERS), None)
+        self._incoming = incoming
+        self._inlet = inlet
+        self._outlet = outlet
+        self._step = step
+        self._runner = runner
+        self._metrics = metrics
+        self._batch_time = batch_time
+        self._most = most_records
+        self._hang_after = hang_after
+        self._drop_repeats = drop_repeats
+        self._clock = clock
+        self._changed = changed
+        self._seen = Seen() if operator.kind is Kind.SINK else None
+        self._logged = 0
+        self.busy = 0
+        self.hanging = 0
+        self.repeats = 0
+        self.dead_letters = 0
+
+    async def run(self) -> None:
+        """Work. Ends by cancellation."""
+        while True:
+            arrivals = await self._inlet.take(self._records_at_once())
+            self.busy += 1
+            try:
+                await self._take_through(arrivals)
+            finally:
+                self.busy -= 1
+            self._changed()
+
+    def _records_at_once(self) -> int:
+        capacity = self._metrics.capacity
+        if capacity is None:
+            return 1
+        return max(1, min(self._most, int(capacity * self._batch_time)))
+
+    async def _take_through(self, arrivals: list[Arrival]) -> None:
+        loop = asyncio.get_running_loop()
+        records = sum(arrival.records for arrival in arrivals)
+        watch = loop.call_later(self._hang_after, self._report_hanging)
+        started = loop.time()
+        try:
+            if self._step.is_async:
+                results = [await self._process_async(arrival) for arrival in arrivals]
+            else:
+                # The owners of keys may change meanwhile; then records are split again.
+                results = await self._runner.call(
+                    lambda: [self._process(arrival) for arrival in arrivals], records
+                )
+        finally:
+            watch.cancel()
+        self._metrics.worked(records, loop.time() - started)
+        for arrival, (made, failures) in zip(arrivals, results, strict=True):
+            for each in made:
+                self._metrics.gave(len(each.batch))
+                await self._outlet.emit(each, arrival.token)
+            await self._bury(failures, arrival)
+            if self._operator.kind is Kind.SINK:
+                self._metrics.latencies.append(self._clock() - arrival.born)
+            arrival.batch = arrival.message = None
+            arrival.token.release()
+
+    def _report_hanging(self) -> None:
+        self.hanging += 1
+        logger.warning(
+            "%s: a call of the body has not returned for %g s", self._name, self._hang_after
+        )
+
+    # -- in a worker thread ---------------------------------------------------------------
+
+    def _process(self, arrival: Arrival) -> tuple[list[Made], list[Failure]]:
+        try:
+            batch = self._read(arrival)
+        except CodecError as error:
+            return [], [_unreadable(arrival, error)]
+        outcome = self._step.run(batch) if len(batch) else Outcome()
+        return self._finish(batch, outcome)
+
+    async def _process_async(self, arrival: Arrival) -> tuple[list[Made], list[Failure]]:
+        try:
+            batch = self._read(arrival)
+        except CodecError as error:
+            return [], [_unreadable(arrival, error)]
+        outcome = await self._step.run_async(batch) if len(batch) else Outcome()
+        return self._finish(batch, outcome)
+
+    def _read(self, arrival: Arrival) -> Batch:
+        batch = arrival.decoded(self._incoming[arrival.operator].codec)
+        fresh = self._seen.fresh(batch.ids) if self._seen is not None else None
+        if fresh is None:
+            return batch
+        self.repeats += len(fresh) - sum(fresh)
+        if not self._drop_repeats:
+            return batch
+        values = batch.values
+        if isinstance(values, list):
+            kept: Any = list(compress(values, fresh))
+        else:
+            kept = values.take([place for place, new in enumerate(fresh) if new])
+        return Batch(kept, list(compress(batch.ids, fresh)), batch.born)
+
+    def _finish(self, batch: Batch, outcome: Outcome) -> tuple[list[Made], list[Failure]]:
+        if self._seen is not None:
+            self._seen.add(batch.ids)
+            self._metrics.gave(len(batch) - len(outcome.failures))
+        made = []
+        for each in outcome.batches:
+            made += make_all(self._outlet, self._edges, each)
+        return made, outcome.failures
+
+    # -- dead letters ---------------------------------------------------------------------
+
+    async def _bury(self, failures: list[Failure], arrival: Arrival) -> None:
+        if not failures:
+            return
+        self.dead_letters += len(failures)
+        self._metrics.failed += len(failures)
+        if self._letters is None:
+            for failure in failures:
+                self._logged += 1
+                if self._logged <= LOGGED_FAILURES:
+                    logger.error(
+                        "%s: record %x is a dead letter: %s\n%s",
+                        self._name,
+                        failure.id,
+                        failure.error,
+                        failure.traceback,
+                    )
+            return
+        letters = [
+            {
+                "operator": self._operator.name,
+                "instance": self._name,
+                "id": f"{failure.id:x}",
+                "value": orjson.loads(orjson.dumps(failure.value, default=repr)),
+                "error": failure.error,
+                "traceback": failure.traceback,
+            }
+            for failure in failures
+        ]
+        batch = Batch(letters, [failure.id for failure in failures], arrival.born)
+        await self._outlet.emit(Made(self._letters, batch), arrival.token)
+
+
+def make_all(outlet: Outlet, edges: list[Edge], batch: Batch) -> list[Made]:
+    """Prepare a batch for every edge: split by key, or encoded if it goes to another process.
+
+    Meant for a worker thread: it only reads what the loop changes, and the loop checks again.
+    """
+    made = []
+    for edge in edges:
+        if edge.grouping is Grouping.KEY:
+            assert edge.key is not None
+            owners = outlet.owners(edge)
+            parts = split(batch, edge.key, owners)
+            made.append(Made(edge, batch, owners=owners, parts=parts))
+        elif outlet.wants_bytes(edge, len(batch)):
+            made.append(Made(edge, batch, encode(edge.codec, batch.values)))
+        else:
+            made.append(Made(edge, batch))
+    return made
+
+
+def _unreadable(arrival: Arrival, error: CodecError) -> Failure:
+    return Failure(0, f"{arrival.records} records of {arrival.sender}", str(error), "")
