@@ -10,6 +10,10 @@ if TYPE_CHECKING:
     from dsp.config import Config, TransportConfig, load_config
     from dsp.core.types import Lane, NodeId, Peer
     from dsp.errors import DspError
+    from dsp.stream.app import App, run
+    from dsp.stream.pipeline import Pipeline, Stream
+    from dsp.stream.sinks.base import Collector, Sink
+    from dsp.stream.sources.base import QueueSource, Source
     from dsp.transport.base import (
         Frame,
         Guarantees,
@@ -24,6 +28,14 @@ if TYPE_CHECKING:
 
 __all__ = [
     "__version__",
+    "Pipeline",
+    "Stream",
+    "run",
+    "App",
+    "Source",
+    "QueueSource",
+    "Sink",
+    "Collector",
     "Config",
     "TransportConfig",
     "load_config",
@@ -46,6 +58,14 @@ __all__ = [
 __version__ = "0.1.0"
 
 _HOMES = {
+    "Pipeline": "stream.pipeline",
+    "Stream": "stream.pipeline",
+    "run": "stream.app",
+    "App": "stream.app",
+    "Source": "stream.sources.base",
+    "QueueSource": "stream.sources.base",
+    "Sink": "stream.sinks.base",
+    "Collector": "stream.sinks.base",
     "Config": "config",
     "TransportConfig": "config",
     "load_config": "config",

@@ -24,6 +24,6 @@ def decider_for(
             return None
         bounds = Bounds(minimum=described.minimum, maximum=described.maximum)
         inner = make_decider("probabilistic", random, Thresholds())
-        return Bounded(inner, bounds), 5.0
+        return Bounded(inner, bounds), 1.0
 
     return make

@@ -436,7 +436,11 @@ class Host:
         self._suspects.pop(node, None)
         self._lost.add(node)
         names = self.addresses.at(node)
-        logger.warning("process %s is lost, with %s", node, ", ".join(names) or "no instance")
+        known = {
+            name for each in self.instances.values() for name in each.machine.neighbours.members
+        }
+        if missed := [name for name in names if name in known]:
+            logger.warning("process %s is lost, with %s", node, ", ".join(missed))
         for instance in list(self.instances.values()):
             for name in names:
                 instance.lose(name)
