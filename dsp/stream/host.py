@@ -3,7 +3,7 @@
 import asyncio
 import logging
 import time
-from collections.abc import Callable, Hashable, Iterator, MutableMapping, Sequence
+from collections.abc import Callable, Hashable
 from contextlib import suppress
 from random import Random
 from typing import TYPE_CHECKING, Any
@@ -19,6 +19,8 @@ from dsp.errors import ClosedError, CodecError, EndOfStream, PeerUnreachable
 from dsp.scaling.events import ScaleMessage
 from dsp.scaling.place import Place
 from dsp.scaling.wire import from_envelope, to_envelope
+from dsp.stream.addresses import Addresses
+from dsp.stream.figures import figures_of
 from dsp.stream.graph import Graph
 from dsp.stream.inlet import Arrival
 from dsp.stream.instance import Instance
@@ -32,50 +34,11 @@ if TYPE_CHECKING:
     from dsp.config import Config
     from dsp.scaling.deciders import Decider
 
-__all__ = ["Host", "Addresses"]
+__all__ = ["Host"]
 
 logger = logging.getLogger(__name__)
 
 MAX_PENDING = 100_000
-SCALE_BODIES = 20, 39
-
-
-class Addresses(MutableMapping[NodeId, str]):
-    """Where instances are: the endpoint of their process, as ``id@address``."""
-
-    def __init__(self) -> None:
-        self._peers: dict[NodeId, Peer] = {}
-
-    def peer(self, name: NodeId) -> Peer | None:
-        """Give the endpoint of an instance's process."""
-        return self._peers.get(name)
-
-    def put(self, name: NodeId, peer: Peer) -> None:
-        """Note where an instance is."""
-        self._peers[name] = peer
-
-    def at(self, node: NodeId) -> list[NodeId]:
-        """The instances of a process."""
-        return [name for name, peer in self._peers.items() if peer.id == node]
-
-    def __getitem__(self, name: NodeId) -> str:
-        peer = self._peers[name]
-        return f"{peer.id}@{peer.address}"
-
-    def __setitem__(self, name: NodeId, value: str) -> None:
-        node, found, address = value.partition("@")
-        if not found or not node or not address:
-            raise CodecError(f"{value!r:.100} is no address of an instance")
-        self._peers[name] = Peer(NodeId(node), address)
-
-    def __delitem__(self, name: NodeId) -> None:
-        del self._peers[name]
-
-    def __iter__(self) -> Iterator[NodeId]:
-        return iter(self._peers)
-
-    def __len__(self) -> int:
-        return len(self._peers)
 
 
 class _Bytes:
@@ -302,6 +265,10 @@ class Host:
         """Where an instance is."""
         return self.addresses.get(name, "")
 
+    def introduce(self, name: NodeId, address: str) -> None:
+        """Note where an instance is."""
+        self.addresses[name] = address
+
     def post(self, source: NodeId, to: NodeId, envelope: Envelope) -> None:
         """Send a message to an instance, on the CONTROL lane."""
         self._post(source, to, envelope, None)
@@ -489,35 +456,3 @@ class Host:
         with suppress(ClosedError):
             data = encode_envelope(Envelope(engine_report=report))
             self._outgoing.send(Send(self.watcher.id, data, Lane.CONTROL))
-
-
-def figures_of(instance: Instance) -> dict[str, Any]:
-    """Give the figures of an instance, for people and plots."""
-    figures, metrics = instance.figures, instance.metrics
-    worker = instance.worker
-    return {
-        "name": instance.name,
-        "operator": instance.operator.name,
-        "status": instance.machine.status.name,
-        "in": metrics.total_in,
-        "out": metrics.total_out,
-        "dead_letters": metrics.failed,
-        "repeats": worker.repeats if worker is not None else 0,
-        "again": instance.outlet.again,
-        "hanging": worker.hanging if worker is not None else 0,
-        "queue": instance.inlet.waiting,
-        "unfinished": instance.outlet.unfinished,
-        "arrivals": figures.arrivals if figures else 0.0,
-        "processed": figures.processed if figures else 0.0,
-        "load": figures.load if figures else 0.0,
-        "capacity": figures.capacity if figures else None,
-        "latencies": _percentiles(metrics.latencies),
-    }
-
-
-def _percentiles(latencies: Sequence[float]) -> dict[str, float]:
-    if not latencies:
-        return {}
-    ordered = sorted(latencies)
-    last = len(ordered) - 1
-    return {f"p{p}": ordered[min(last, int(p / 100 * len(ordered)))] for p in (50, 95, 99)}

@@ -8,21 +8,18 @@ import asyncio
 import logging
 from collections.abc import Callable
 from random import Random
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from dsp._pb.engine_pb2 import (
-    EngineBatch,
-    EngineDemand,
     EngineEnd,
     EngineEndAck,
     EngineRetire,
 )
-from dsp._pb.scaling_pb2 import ScaleMember
 from dsp.core.envelope import Envelope
 from dsp.core.machine import Fail, PeerLost, Received, Reject, Resolve, Send
 from dsp.core.types import NodeId
 from dsp.errors import InvariantError, LocalProtocolError
-from dsp.scaling.deciders import Decider, Decision, Duplicate, Leave, Observation, Report, Retire
+from dsp.scaling.deciders import Decider, Decision, Duplicate, Leave, Observation, Retire
 from dsp.scaling.events import (
     Activate,
     Assigned,
@@ -45,8 +42,10 @@ from dsp.scaling.place import Place
 from dsp.scaling.status import Status
 from dsp.stream.ending import Ending
 from dsp.stream.graph import Graph, Kind
+from dsp.stream.home import Home
 from dsp.stream.inlet import Arrival, Inlet
-from dsp.stream.metrics import Figures, MetricCollector, uncensored
+from dsp.stream.metrics import MetricCollector
+from dsp.stream.observing import Observer, room_for
 from dsp.stream.offsets import OffsetStore
 from dsp.stream.outlet import Outlet
 from dsp.stream.parcels import Limits, Sent
@@ -56,62 +55,17 @@ from dsp.stream.steps import Step
 from dsp.stream.trigger import ScaleTrigger
 from dsp.stream.wire import pack_batch
 from dsp.stream.working import Worker
-from dsp.transport.base import Frame
 
 if TYPE_CHECKING:
     from dsp.config import Config
 
-__all__ = ["Instance", "Home"]
+__all__ = ["Instance"]
 
 logger = logging.getLogger(__name__)
 
 PROGRESS_PAUSE = 0.002
-FIRST_WINDOW, FIRST_BATCH = 128, 16
-SUSPICIOUSLY_BLOCKED = 0.5
-
-
-class Home(Protocol):
-    """What an instance needs of its host."""
-
-    def post(self, source: NodeId, to: NodeId, envelope: Envelope) -> None:
-        """Send a message to an instance, on the CONTROL lane."""
-        ...
-
-    def post_scale(self, source: NodeId, to: NodeId, message: ScaleMessage) -> None:
-        """Send a message of the scale protocol."""
-        ...
-
-    def hand_over(self, source: NodeId, sent: Sent, arrival: Arrival) -> None:
-        """Give a batch to an instance of this process."""
-        ...
-
-    def send_batch(self, source: NodeId, to: NodeId, message: EngineBatch) -> None:
-        """Send a batch to an instance of another process."""
-        ...
-
-    def is_local(self, name: NodeId) -> bool:
-        """Whether an instance is in this process."""
-        ...
-
-    def address(self, name: NodeId) -> str:
-        """Where an instance is; empty if unknown."""
-        ...
-
-    async def spawn(self, place: Place, count: int) -> list[NodeId]:
-        """Create siblings, idle."""
-        ...
-
-    def finished(self, frame: Frame) -> None:
-        """A frame is dealt with."""
-        ...
-
-    def gone(self, instance: "Instance", reason: str, *, clean: bool) -> None:
-        """An instance is over."""
-        ...
-
-    def clock(self) -> float:
-        """The time that batches are born by."""
-        ...
+# Room at an instance of which it is not known yet how fast it is.
+FIRST_ROOM = 128, 16
 
 
 class Instance:
@@ -126,7 +80,7 @@ class Instance:
         period: seconds between two questions to it.
         random: of this instance alone.
         store: where a source remembers how far it is.
-        neighbour: told whenever the instance's scaling has news, for traces.
+        news: told of every scaling action: who, what, how many.
     """
 
     def __init__(
@@ -148,8 +102,6 @@ class Instance:
         self.operator = graph.operators[place.member.operator]
         self.machine = ScaleMachine(place)
         self.metrics = MetricCollector(self.operator.threads, self.operator.capacity, loop.time())
-        self.figures: Figures | None = None
-        self.last_decision_figures: Figures | None = None
         self._home = home
         self._graph = graph
         self._config = stream
@@ -157,10 +109,7 @@ class Instance:
         self._loop = loop
         self._tasks: dict[asyncio.Task[Any], None] = {}
         self._routes: dict[str, tuple[NodeId, ...]] = {}
-        self._demands: dict[NodeId, EngineDemand] = {}
-        self._sent_before: dict[str, int] = {}
         self._is_gone = False
-        self._paused = False
         at_most_once = stream.delivery == "at_most_once"
         edges = [graph.edges[self.operator.name, name] for name in place.downstream]
         self.inlet = Inlet(
@@ -173,6 +122,7 @@ class Instance:
         self.outlet = Outlet(
             self, [(edge, self._limits(edge.target)) for edge in edges], keep=not at_most_once
         )
+        self.observer = Observer(home, self.machine, self.metrics, self.outlet)
         self.ending = Ending(
             lambda to: home.post(self.name, to, Envelope(engine_end=EngineEnd())),
             lambda to: home.post(self.name, to, Envelope(engine_end_ack=EngineEndAck())),
@@ -315,7 +265,7 @@ class Instance:
                 self.outlet.progress(sender, envelope.engine_progress)
                 self.look_later()
             case "engine_demand":
-                self._demands[sender] = envelope.engine_demand
+                self.observer.told(sender, envelope.engine_demand)
             case "engine_end":
                 self.ending.heard(sender)
                 self.look_later()
@@ -332,7 +282,7 @@ class Instance:
 
     def lose(self, name: NodeId) -> None:
         """An instance is dead."""
-        self._demands.pop(name, None)
+        self.observer.forget(name)
         self._step(PeerLost(name))
         self.outlet.lost(name)
         self.inlet.forget(name)
@@ -412,30 +362,9 @@ class Instance:
     # -- deciding -------------------------------------------------------------------------
 
     def _observe(self) -> Observation | None:
-        now = self._loop.time()
-        figures = self.figures
-        if not self.settled or self.ending.begun or figures is None or figures.capacity is None:
+        if not self.settled or self.ending.begun:
             return None
-        siblings: dict[NodeId, None] = {}
-        load = 0.0
-        alive = {m.id for m in self.machine.neighbours.side(self.machine.place.upstream)}
-        for sender, demand in self._demands.items():
-            if sender in alive:
-                siblings.update((NodeId(member.id), None) for member in demand.siblings)
-                load += demand.load
-        report = Report(tuple(sorted(siblings)), load) if siblings else None
-        share = load / len(siblings) if siblings else 0.0
-        return Observation(
-            now=now,
-            me=self.name,
-            load=max(figures.load, share),
-            capacity=figures.capacity,
-            keeper=self.machine.keeper,
-            predecessors=len(alive),
-            successors=len(self.machine.neighbours.side(self.machine.place.downstream)),
-            held_back=figures.blocked > SUSPICIOUSLY_BLOCKED,
-            report=report,
-        )
+        return self.observer.observe(self._loop.time())
 
     def _decided(self, decision: Decision) -> None:
         match decision:
@@ -461,37 +390,15 @@ class Instance:
         every = self._config.report_every
         while True:
             await asyncio.sleep(every)
-            figures = self.figures = self.metrics.period(self._loop.time(), self.inlet.waiting)
-            for operator in self.machine.place.downstream:
-                sent = self.outlet.sent_records[operator]
-                rate = (sent - self._sent_before.get(operator, 0)) / every
-                self._sent_before[operator] = sent
-                members = self.machine.routes(operator)
-                demand = EngineDemand(
-                    siblings=[ScaleMember(id=n, address=self._home.address(n)) for n in members],
-                    load=uncensored(rate, figures.blocked),
-                )
-                for name in members:
-                    self._home.post(self.name, name, Envelope(engine_demand=demand))
-
-    # -- how much may come ----------------------------------------------------------------
+            self.observer.period(self._loop.time(), self.inlet.waiting, every)
 
     def _grant(self) -> tuple[int, int]:
-        """Records that each predecessor may have under way here, and in one batch."""
-        config, capacity = self._config, self.metrics.capacity
-        if capacity is None:
-            return FIRST_WINDOW, FIRST_BATCH
         senders = max(1, len(self.machine.neighbours.side(self.machine.place.upstream)))
-        batch = max(1, min(config.batch_records, int(capacity * config.batch_time)))
-        window = min(config.window_records, int(capacity * config.window_time) // senders)
-        return max(batch + 1, window), batch
+        return room_for(self._config, self.metrics.capacity, senders, FIRST_ROOM)
 
     def _limits(self, target: str) -> Limits:
         config, capacity = self._config, self._graph.operators[target].capacity
-        window, batch = FIRST_WINDOW, FIRST_BATCH
-        if capacity is not None:
-            batch = max(1, min(config.batch_records, int(capacity * config.batch_time)))
-            window = max(batch + 1, min(config.window_records, int(capacity * config.window_time)))
+        window, batch = room_for(config, capacity, 1, FIRST_ROOM)
         enough = min(config.batch_records, config.window_records)
         return Limits(window, batch, config.window_bytes, enough, config.linger)
 

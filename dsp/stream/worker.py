@@ -15,9 +15,9 @@ import orjson
 
 from dsp.config import Config
 from dsp.core.types import NodeId
-from dsp.stream.deciding import decider_for
-from dsp.stream.host import Host
+from dsp.stream.instance import Instance
 from dsp.stream.processes import Order, ProcessSpawner, load_pipeline
+from dsp.stream.serving import serve_instance
 from dsp.transport.session import create_session
 
 __all__ = ["main"]
@@ -27,29 +27,28 @@ async def serve(order: Order) -> None:
     """Run one instance until it is over."""
     graph = load_pipeline(order.application).graph()
     config = Config.model_validate(order.config, strict=False)
-    name = order.place.member.id
-    async with create_session(config.transport, NodeId(name)) as transport:
-        host = Host(
-            transport,
-            graph,
-            config,
-            ProcessSpawner(order.application, config),
-            make_decider=decider_for(config, graph),
-            random=Random(os.urandom(16)),
-            watcher=order.watcher,
-        )
-        host.start()
-        instance = host.create(order.place, order.parent)
+    node = NodeId(order.place.member.id)
+
+    def ready(instance: Instance) -> None:
         contact = transport.contact
         sys.stdout.buffer.write(orjson.dumps([contact.id, contact.address]) + b"\n")
         sys.stdout.flush()
         # Nobody reads any more, and whoever did may be gone: nothing may be written there.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, instance.leave)
-        try:
-            await host.run()
-        finally:
-            await host.close()
+
+    async with create_session(config.transport, node) as transport:
+        await serve_instance(
+            transport,
+            graph,
+            config,
+            ProcessSpawner(order.application, config),
+            order.place,
+            parent=order.parent,
+            watcher=order.watcher,
+            random=Random(os.urandom(16)),
+            ready=ready,
+        )
 
 
 def main() -> None:

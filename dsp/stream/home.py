@@ -1,0 +1,65 @@
+"""What an instance needs of the process that it runs in."""
+
+from typing import TYPE_CHECKING, Protocol
+
+from dsp._pb.engine_pb2 import EngineBatch
+from dsp.core.envelope import Envelope
+from dsp.core.types import NodeId
+from dsp.scaling.events import ScaleMessage
+from dsp.scaling.place import Place
+from dsp.stream.inlet import Arrival
+from dsp.stream.parcels import Sent
+from dsp.transport.base import Frame
+
+if TYPE_CHECKING:
+    from dsp.stream.instance import Instance
+
+__all__ = ["Home"]
+
+
+class Home(Protocol):
+    """What an instance needs of its host."""
+
+    def post(self, source: NodeId, to: NodeId, envelope: Envelope) -> None:
+        """Send a message to an instance, on the CONTROL lane."""
+        ...
+
+    def post_scale(self, source: NodeId, to: NodeId, message: ScaleMessage) -> None:
+        """Send a message of the scale protocol."""
+        ...
+
+    def hand_over(self, source: NodeId, sent: Sent, arrival: Arrival) -> None:
+        """Give a batch to an instance of this process."""
+        ...
+
+    def send_batch(self, source: NodeId, to: NodeId, message: EngineBatch) -> None:
+        """Send a batch to an instance of another process."""
+        ...
+
+    def is_local(self, name: NodeId) -> bool:
+        """Whether an instance is in this process."""
+        ...
+
+    def address(self, name: NodeId) -> str:
+        """Where an instance is; empty if unknown."""
+        ...
+
+    def introduce(self, name: NodeId, address: str) -> None:
+        """Note where an instance is."""
+        ...
+
+    async def spawn(self, place: Place, count: int) -> list[NodeId]:
+        """Create siblings, idle."""
+        ...
+
+    def finished(self, frame: Frame) -> None:
+        """A frame is dealt with."""
+        ...
+
+    def gone(self, instance: "Instance", reason: str, *, clean: bool) -> None:
+        """An instance is over."""
+        ...
+
+    def clock(self) -> float:
+        """The time that batches are born by."""
+        ...
