@@ -66,6 +66,10 @@ class EngineStop(_message.Message):
     __slots__ = ()
     def __init__(self) -> None: ...
 
+class EngineGone(_message.Message):
+    __slots__ = ()
+    def __init__(self) -> None: ...
+
 class EngineReport(_message.Message):
     __slots__ = ("figures",)
     FIGURES_FIELD_NUMBER: _ClassVar[int]

@@ -19,7 +19,7 @@ from dsp.errors import ClosedError, ConfigError, DspError
 from dsp.scaling.events import Member, Start
 from dsp.scaling.place import Place
 from dsp.stream.alone import Alone
-from dsp.stream.deciding import decider_for
+from dsp.stream.deciding import Deciders, decider_for
 from dsp.stream.graph import Graph, Kind, Operator
 from dsp.stream.host import Host
 from dsp.stream.pipeline import Pipeline
@@ -45,6 +45,7 @@ def run(
     spawner: Spawner | None = None,
     seed: int | None = None,
     on_report: Callable[[dict[str, Any]], None] | None = None,
+    deciders: Deciders | None = None,
 ) -> "App":
     """Make a running application of a pipeline; use it as an async context manager.
 
@@ -56,6 +57,8 @@ def run(
         spawner: where instances come from, instead.
         seed: decides all that is random; drawn from the system without it.
         on_report: called with the figures of each process, several times a second.
+        deciders: makes deciders, instead of those that the configuration asks for. Instances in
+            other processes take the configuration's.
 
     Raises:
         ConfigError: the pipeline or the settings are wrong; every mistake is told.
@@ -74,7 +77,7 @@ def run(
         if "url" not in config.transport.model_fields_set:
             raise ConfigError("processes need a transport: set transport.url, as zmq://127.0.0.1:0")
         spawner = ProcessSpawner(pipeline, config)
-    return App(graph, config, spawner or LocalSpawner(), seed, on_report)
+    return App(graph, config, spawner or LocalSpawner(), seed, on_report, deciders)
 
 
 class App:
@@ -95,6 +98,7 @@ class App:
         spawner: Spawner,
         seed: int | None,
         on_report: Callable[[dict[str, Any]], None] | None,
+        deciders: Deciders | None,
     ) -> None:
         self.graph = graph
         self.summary = Summary(graph)
@@ -102,6 +106,7 @@ class App:
         self._spawner = spawner
         self._random = derive_random(seed, "app") if seed is not None else Random(os.urandom(16))
         self._on_report = on_report
+        self._deciders = deciders or decider_for(config, graph)
         self._host: Host | None = None
         self._stack = AsyncExitStack()
         self._running: asyncio.Task[None] | None = None
@@ -194,7 +199,7 @@ class App:
             self.graph,
             self._config,
             self._spawner,
-            make_decider=decider_for(self._config, self.graph),
+            make_decider=self._deciders,
             random=self._random,
             watcher=transport.contact,
             heard=self._hear,

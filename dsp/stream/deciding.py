@@ -10,12 +10,13 @@ from dsp.stream.graph import Graph
 if TYPE_CHECKING:
     from dsp.config import Config
 
-__all__ = ["decider_for"]
+__all__ = ["Deciders", "decider_for"]
+
+Deciders = Callable[[str, Random], tuple[Decider, float] | None]
+"""Makes the decider of an instance of an operator, and gives its period; None for none."""
 
 
-def decider_for(
-    config: "Config", graph: Graph
-) -> Callable[[str, Random], tuple[Decider, float] | None]:
+def decider_for(config: "Config", graph: Graph) -> Deciders:
     """Give a function that makes the decider of an instance, with its period."""
 
     def make(operator: str, random: Random) -> tuple[Decider, float] | None:

@@ -93,6 +93,8 @@ class Edge:
     Attributes:
         key: gives the key of a record, where records are grouped by it.
         codec: of the records on it; columns if either end has columns.
+        tag: what it adds to identities, where records of one origin may come on several edges
+            to the same operator; 0 where they cannot.
     """
 
     source: str
@@ -100,6 +102,7 @@ class Edge:
     grouping: Grouping
     codec: Codec
     key: Callable[[Any], Any] | None = None
+    tag: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,7 +156,10 @@ class Graph:
         if faults:
             raise ConfigError("\n".join(f"pipeline {name!r}: {fault}" for fault in faults))
         numbered = {n: replace(known[n], number=i) for i, n in enumerate(order)}
-        finished = [_with_codec(edge, numbered) for edge in edges]
+        origins = _origins(order, numbered, edges)
+        finished = [
+            _with_tag(_with_codec(edge, numbered), numbered, edges, origins) for edge in edges
+        ]
         return cls(name, numbered, {(edge.source, edge.target): edge for edge in finished})
 
 
@@ -230,4 +236,25 @@ def _with_codec(edge: Edge, operators: dict[str, Operator]) -> Edge:
         return edge
     if any(end.columnar for end in ends) and not edge.codec.columnar:
         return replace(edge, codec=ArrowCodec())
+    return edge
+
+
+def _origins(
+    order: list[str], operators: dict[str, Operator], edges: list[Edge]
+) -> dict[str, set[str]]:
+    """The sources that each operator gets records of."""
+    origins: dict[str, set[str]] = {}
+    for name in order:
+        before = [origins[edge.source] for edge in edges if edge.target == name]
+        own = {name} if operators[name].kind is Kind.SOURCE else set()
+        origins[name] = own.union(*before)
+    return origins
+
+
+def _with_tag(
+    edge: Edge, operators: dict[str, Operator], edges: list[Edge], origins: dict[str, set[str]]
+) -> Edge:
+    others = [e.source for e in edges if e.target == edge.target and e.source != edge.source]
+    if any(origins[edge.source] & origins[other] for other in others):
+        return replace(edge, tag=operators[edge.source].salt)
     return edge

@@ -3,55 +3,38 @@
 import asyncio
 import logging
 import time
-from collections.abc import Callable, Hashable
+from collections.abc import Callable
 from contextlib import suppress
 from random import Random
 from typing import TYPE_CHECKING, Any
 
 import orjson
 
-from dsp._pb.engine_pb2 import EngineBatch, EngineReport
-from dsp.core.envelope import Envelope, decode_envelope, encode_envelope
+from dsp._pb.engine_pb2 import EngineReport
+from dsp.core.envelope import Envelope, encode_envelope
 from dsp.core.machine import Send
-from dsp.core.outgoing import Outgoing
 from dsp.core.types import Lane, NodeId, Peer
-from dsp.errors import ClosedError, CodecError, EndOfStream, PeerUnreachable
-from dsp.scaling.events import ScaleMessage
+from dsp.errors import ClosedError
 from dsp.scaling.place import Place
-from dsp.scaling.wire import from_envelope, to_envelope
-from dsp.stream.addresses import Addresses
+from dsp.stream.deciding import Deciders
 from dsp.stream.figures import figures_of
 from dsp.stream.graph import Graph
-from dsp.stream.inlet import Arrival
 from dsp.stream.instance import Instance
 from dsp.stream.offsets import OffsetStore
-from dsp.stream.parcels import Sent
+from dsp.stream.router import Router
 from dsp.stream.spawners import Spawner, SpawnRequest
-from dsp.transport.base import Frame, Inbound, PeerDown, PeerUp, Transport, Undelivered
+from dsp.transport.base import Transport
 from dsp.transport.sim.virtual_time import VirtualTimeLoop
 
 if TYPE_CHECKING:
     from dsp.config import Config
-    from dsp.scaling.deciders import Decider
 
 __all__ = ["Host"]
 
 logger = logging.getLogger(__name__)
 
-MAX_PENDING = 100_000
 
-
-class _Bytes:
-    """Messages that are bytes already."""
-
-    def encode(self, message: bytes) -> bytes:
-        return message
-
-    def decode(self, data: bytes) -> Hashable:
-        return data
-
-
-class Host:
+class Host(Router):
     """Runs instances of one application in this process.
 
     Args:
@@ -72,50 +55,29 @@ class Host:
         config: "Config",
         spawner: Spawner,
         *,
-        make_decider: Callable[[str, Random], "tuple[Decider, float] | None"],
+        make_decider: Deciders,
         random: Random,
         watcher: Peer | None = None,
         heard: Callable[[dict[str, Any]], None] | None = None,
     ) -> None:
+        super().__init__(transport, config.stream.lost_after, heard)
         self.graph = graph
         self.config = config
-        self.addresses = Addresses()
-        self.instances: dict[NodeId, Instance] = {}
         self.watcher = watcher
         self.faults: list[str] = []
         self.events: list[tuple[float, str, str, int]] = []
-        self._transport = transport
         self._spawner = spawner
         self._make_decider = make_decider
         self._random = random
-        self._heard = heard
-        self._loop = asyncio.get_running_loop()
         self._virtual = isinstance(self._loop, VirtualTimeLoop)
         self._tasks: dict[asyncio.Task[Any], None] = {}
-        self._peers: dict[NodeId, Peer] = {}
-        self._suspects: dict[NodeId, asyncio.TimerHandle] = {}
-        self._lost: set[NodeId] = set()
         self._closing: set[asyncio.Task[None]] = set()
-        self._local: list[tuple[NodeId, NodeId, Envelope, ScaleMessage | None]] = []
         self._finals: list[dict[str, Any]] = []
         self._reported_events = 0
         self._empty = asyncio.Event()
         self._failed: asyncio.Future[None] = self._loop.create_future()
-        self._outgoing = Outgoing(
-            transport,
-            _Bytes(),
-            self._peers,
-            spawn=self._start,
-            failed=self._send_failed,
-            max_pending=MAX_PENDING,
-        )
         directory = config.stream.state_directory
         self._store = OffsetStore(directory, graph.name) if directory else None
-
-    @property
-    def peer(self) -> Peer:
-        """How others reach this process."""
-        return self._transport.contact
 
     def clock(self) -> float:
         """The time that batches are born by: the same in all processes of a machine."""
@@ -222,8 +184,6 @@ class Host:
         self._finals.append({**figures_of(instance), "over": reason, "clean": clean})
         if not clean:
             self.faults.append(f"{instance.name}: {reason}")
-            for other in list(self.instances.values()):
-                other.lose(instance.name)
         closing = self._loop.create_task(instance.close(), name=f"{instance.name} closing")
         self._closing.add(closing)
         closing.add_done_callback(self._closed)
@@ -253,180 +213,6 @@ class Host:
             self._failed.set_exception(error)
         else:
             logger.error("the host failed again", exc_info=error)
-
-    # -- sending --------------------------------------------------------------------------
-
-    def is_local(self, name: NodeId) -> bool:
-        """Whether an instance is, or was, in this process."""
-        peer = self.addresses.peer(name)
-        return peer is not None and peer.id == self.peer.id
-
-    def address(self, name: NodeId) -> str:
-        """Where an instance is."""
-        return self.addresses.get(name, "")
-
-    def introduce(self, name: NodeId, address: str) -> None:
-        """Note where an instance is."""
-        self.addresses[name] = address
-
-    def post(self, source: NodeId, to: NodeId, envelope: Envelope) -> None:
-        """Send a message to an instance, on the CONTROL lane."""
-        self._post(source, to, envelope, None)
-
-    def post_scale(self, source: NodeId, to: NodeId, message: ScaleMessage) -> None:
-        """Send a message of the scale protocol."""
-        if self.is_local(to):
-            self._post(source, to, Envelope(), message)
-        else:
-            self._post(source, to, to_envelope(message, self.addresses), message)
-
-    def _post(
-        self, source: NodeId, to: NodeId, envelope: Envelope, message: ScaleMessage | None
-    ) -> None:
-        if self.is_local(to):
-            # Not at once: the sender may be in the middle of a step.
-            if not self._local:
-                self._loop.call_soon(self._deliver_local)
-            self._local.append((source, to, envelope, message))
-            return
-        peer = self.addresses.peer(to)
-        if peer is None:
-            logger.warning("no address of %s: a message of %s is not sent", to, source)
-            return
-        envelope.source, envelope.destination = source, to
-        self._peers[peer.id] = peer
-        self._outgoing.send(Send(peer.id, encode_envelope(envelope), Lane.CONTROL))
-
-    def _deliver_local(self) -> None:
-        waiting, self._local = self._local, []
-        for source, to, envelope, message in waiting:
-            instance = self.instances.get(to)
-            if instance is not None:
-                instance.hear(source, envelope, message)
-
-    def hand_over(self, source: NodeId, sent: Sent, arrival: Arrival) -> None:
-        """Give a batch to an instance of this process."""
-        instance = self.instances.get(sent.to)
-        if instance is not None:
-            instance.arrive(arrival)
-
-    def send_batch(self, source: NodeId, to: NodeId, message: EngineBatch) -> None:
-        """Send a batch to an instance of another process."""
-        peer = self.addresses.peer(to)
-        if peer is None:
-            logger.warning("no address of %s: a batch of %s is not sent", to, source)
-            return
-        self._peers[peer.id] = peer
-        envelope = Envelope(source=source, destination=to, engine_batch=message)
-        self._outgoing.send(Send(peer.id, encode_envelope(envelope), Lane.DATA))
-
-    def _send_failed(self, effect: Send) -> None:
-        logger.warning("a message to %s was not sent", effect.to)
-        self._returned(Undelivered(self._peers[effect.to], effect.lane, (effect.message,)))  # type: ignore[arg-type]
-
-    def finished(self, frame: Frame) -> None:
-        """A frame is dealt with."""
-        self._transport.done(frame)
-
-    # -- receiving ------------------------------------------------------------------------
-
-    async def _listen(self, lane: Lane) -> None:
-        while True:
-            try:
-                inbound = await self._transport.receive(lane)
-            except (EndOfStream, ClosedError):
-                return
-            self._take(inbound)
-
-    def _take(self, inbound: Inbound) -> None:
-        match inbound:
-            case Frame():
-                try:
-                    self._route(inbound)
-                except CodecError as error:
-                    logger.warning("frame of %s rejected: %s", inbound.sender, error)
-                    self._transport.done(inbound)
-            case PeerUp(peer):
-                if (timer := self._suspects.pop(peer.id, None)) is not None:
-                    timer.cancel()
-            case PeerDown(peer, reason):
-                if peer.id not in self._suspects and peer.id not in self._lost:
-                    logger.info("process %s is suspected: %s", peer.id, reason)
-                    self._suspects[peer.id] = self._loop.call_later(
-                        self.config.stream.lost_after, self._lose, peer.id
-                    )
-            case Undelivered():
-                self._returned(inbound)
-
-    def _route(self, frame: Frame) -> None:
-        envelope = decode_envelope(frame.payload)
-        source, destination = NodeId(envelope.source), NodeId(envelope.destination)
-        body = envelope.WhichOneof("body")
-        if body == "engine_report":
-            if self._heard is not None:
-                self._heard(orjson.loads(envelope.engine_report.figures))
-            self._transport.done(frame)
-            return
-        # Who speaks is at the other end: a newcomer may be heard before it is introduced.
-        if self.addresses.peer(source) != frame.sender and source:
-            self.addresses.put(source, frame.sender)
-        instance = self.instances.get(destination)
-        if body == "engine_batch":
-            message = envelope.engine_batch
-            if instance is None:
-                logger.warning("%d records for %s, which is not here", message.records, destination)
-                self._transport.done(frame)
-                return
-            instance.arrive(
-                Arrival(
-                    source,
-                    message.operator,
-                    message.sequence,
-                    message.records,
-                    len(message.payload),
-                    message.born,
-                    message=message,
-                    frame=frame,
-                )
-            )
-            return
-        scale: ScaleMessage | None = None
-        if body is not None and body.startswith("scale_"):
-            scale = from_envelope(envelope, self.addresses)
-        if instance is not None:
-            instance.hear(source, envelope, scale)
-        self._transport.done(frame)
-
-    # -- loss -----------------------------------------------------------------------------
-
-    def _lose(self, node: NodeId) -> None:
-        self._suspects.pop(node, None)
-        self._lost.add(node)
-        names = self.addresses.at(node)
-        known = {
-            name for each in self.instances.values() for name in each.machine.neighbours.members
-        }
-        if missed := [name for name in names if name in known]:
-            logger.warning("process %s is lost, with %s", node, ", ".join(missed))
-        for instance in list(self.instances.values()):
-            for name in names:
-                instance.lose(name)
-
-    def _returned(self, lost: Undelivered) -> None:
-        """Frames did not arrive: batches go to others, messages again, unless their end is dead."""
-        if lost.peer.id in self._lost:
-            return
-        for payload in lost.payloads:
-            with suppress(CodecError):
-                envelope = decode_envelope(payload)
-                instance = self.instances.get(NodeId(envelope.source))
-                if instance is None:
-                    continue
-                if lost.lane is Lane.DATA:
-                    instance.outlet.returned(envelope.engine_batch.sequence)
-                elif not lost.reason and envelope.WhichOneof("body") != "engine_report":
-                    with suppress(PeerUnreachable):
-                        self._outgoing.send(Send(lost.peer.id, payload, Lane.CONTROL))
 
     # -- reports --------------------------------------------------------------------------
 

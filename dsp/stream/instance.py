@@ -10,50 +10,33 @@ from collections.abc import Callable
 from random import Random
 from typing import TYPE_CHECKING, Any
 
-from dsp._pb.engine_pb2 import (
-    EngineEnd,
-    EngineEndAck,
-    EngineRetire,
-)
+from dsp._pb.engine_pb2 import EngineEnd, EngineEndAck, EngineGone, EngineRetire
 from dsp.core.envelope import Envelope
-from dsp.core.machine import Fail, PeerLost, Received, Reject, Resolve, Send
+from dsp.core.machine import PeerLost, Received
 from dsp.core.types import NodeId
 from dsp.errors import InvariantError, LocalProtocolError
 from dsp.scaling.deciders import Decider, Decision, Duplicate, Leave, Observation, Retire
 from dsp.scaling.events import (
-    Activate,
-    Assigned,
-    Delivered,
-    Deserted,
-    Drain,
     LeaveRequested,
     QueueEmptied,
-    ScaleEvent,
     ScaleMessage,
     ScaleOutRequested,
-    Spawn,
-    Spawned,
-    SpawnFailed,
-    Stop,
-    Terminate,
 )
-from dsp.scaling.machine import ScaleMachine
 from dsp.scaling.place import Place
 from dsp.scaling.status import Status
 from dsp.stream.ending import Ending
 from dsp.stream.graph import Graph, Kind
 from dsp.stream.home import Home
 from dsp.stream.inlet import Arrival, Inlet
-from dsp.stream.metrics import MetricCollector
 from dsp.stream.observing import Observer, room_for
 from dsp.stream.offsets import OffsetStore
 from dsp.stream.outlet import Outlet
-from dsp.stream.parcels import Limits, Sent
+from dsp.stream.parcels import Limits
 from dsp.stream.reading import Reader
 from dsp.stream.runners import make_runner
+from dsp.stream.speaker import Speaker
 from dsp.stream.steps import Step
 from dsp.stream.trigger import ScaleTrigger
-from dsp.stream.wire import pack_batch
 from dsp.stream.working import Worker
 
 if TYPE_CHECKING:
@@ -68,7 +51,7 @@ PROGRESS_PAUSE = 0.002
 FIRST_ROOM = 128, 16
 
 
-class Instance:
+class Instance(Speaker):
     """A running copy of an operator.
 
     Args:
@@ -97,19 +80,10 @@ class Instance:
         news: Callable[[str, str, int], None] = lambda name, what, count: None,
     ) -> None:
         stream = config.stream
-        loop = asyncio.get_running_loop()
-        self.name = place.member.id
-        self.operator = graph.operators[place.member.operator]
-        self.machine = ScaleMachine(place)
-        self.metrics = MetricCollector(self.operator.threads, self.operator.capacity, loop.time())
-        self._home = home
+        super().__init__(home, place, graph.operators[place.member.operator], news)
         self._graph = graph
         self._config = stream
-        self._news = news
-        self._loop = loop
         self._tasks: dict[asyncio.Task[Any], None] = {}
-        self._routes: dict[str, tuple[NodeId, ...]] = {}
-        self._is_gone = False
         at_most_once = stream.delivery == "at_most_once"
         edges = [graph.edges[self.operator.name, name] for name in place.downstream]
         self.inlet = Inlet(
@@ -235,6 +209,9 @@ class Instance:
         self._is_gone = True
         self.inlet.settle()
         self.outlet.close()
+        if not clean:
+            for name in self.machine.neighbours.members:
+                self._home.post(self.name, name, Envelope(engine_gone=EngineGone()))
         for task in list(self._tasks):
             task.cancel()
         self._home.gone(self, reason, clean=clean)
@@ -274,6 +251,8 @@ class Instance:
                 self.look_later()
             case "engine_retire":
                 self.leave()
+            case "engine_gone":
+                self.lose(sender)
             case "engine_stop":
                 self.stop_reading()
                 self.look_later()
@@ -289,47 +268,6 @@ class Instance:
         self.look_later()
 
     # -- the scale protocol ---------------------------------------------------------------
-
-    def _step(self, event: ScaleEvent) -> None:
-        if self._is_gone:
-            return
-        for effect in self.machine.handle(event, self._loop.time()):
-            match effect:
-                case Send(to, message, _):
-                    self._home.post_scale(self.name, to, message)  # type: ignore[arg-type]
-                case Spawn(count):
-                    self._start(self._spawn(count), "spawn")
-                case Activate():
-                    self._activate()
-                case Drain():
-                    self.look_later()
-                case Terminate():
-                    self._news(self.name, "left", 1)
-                    self._end("it left", clean=True)
-                case Stop(reason):
-                    self._end(reason, clean=False)
-                case Deserted(operator):
-                    logger.error("%s: no instance of %s is left", self.name, operator)
-                case Reject(sender, reason):
-                    logger.warning("%s: message of %s rejected: %s", self.name, sender, reason)
-                case Resolve("duplicate", tuple(newcomers)):
-                    self._news(self.name, "duplicated", len(newcomers))
-                case Fail(_, error):
-                    logger.warning("%s: could not duplicate: %s", self.name, error)
-        routes = {name: self.machine.routes(name) for name in self.machine.place.downstream}
-        if routes != self._routes:
-            self._routes = routes
-            self.outlet.view_changed()
-        self.look_later()
-
-    async def _spawn(self, count: int) -> None:
-        try:
-            names = await self._home.spawn(self.machine.place, count)
-        except Exception as error:
-            logger.exception("%s: no sibling could be created", self.name)
-            self._step(SpawnFailed(repr(error)))
-        else:
-            self._step(Spawned(tuple(names)))
 
     def look_later(self) -> None:
         if not self._look_scheduled and not self._is_gone:
@@ -401,52 +339,3 @@ class Instance:
         window, batch = room_for(config, capacity, 1, FIRST_ROOM)
         enough = min(config.batch_records, config.window_records)
         return Limits(window, batch, config.window_bytes, enough, config.linger)
-
-    # -- for the outlet -------------------------------------------------------------------
-
-    def routes(self, operator: str) -> tuple[NodeId, ...]:
-        """The successors that records may be assigned to."""
-        return self._routes.get(operator, ())
-
-    def assigned(self, to: NodeId, batches: int) -> None:
-        """Batches will be sent."""
-        self._step_quietly(Assigned(to, batches))
-
-    def confirmed(self, by: NodeId, batches: int) -> None:
-        """Batches are done, or will not arrive."""
-        self._step(Delivered(by, batches))
-
-    def _step_quietly(self, event: ScaleEvent) -> None:
-        effects = self.machine.handle(event, self._loop.time())
-        if effects:
-            raise InvariantError(f"{event} has effects: {effects}")
-
-    def transmit(self, sent: Sent) -> None:
-        """Send a batch."""
-        if self._home.is_local(sent.to):
-            arrival = Arrival(
-                self.name,
-                self.operator.name,
-                sent.sequence,
-                len(sent.ids),
-                sent.size,
-                sent.born,
-                batch=sent.batch,
-            )
-            self._home.hand_over(self.name, sent, arrival)
-            return
-        assert sent.payload is not None
-        message = pack_batch(sent.sequence, self.operator.name, sent.ids, sent.born, sent.payload)
-        self._home.send_batch(self.name, sent.to, message)
-
-    def is_local(self, name: NodeId) -> bool:
-        """Whether an instance is in this process."""
-        return self._home.is_local(name)
-
-    def blocked(self, waiting: bool) -> None:
-        """Outputs begin or cease to wait for room."""
-        now = self._loop.time()
-        if waiting:
-            self.metrics.blocked(now)
-        else:
-            self.metrics.unblocked(now)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from dsp.core.types import Peer
 from dsp.scaling.place import Place
-from dsp.stream.deciding import decider_for
+from dsp.stream.deciding import Deciders, decider_for
 from dsp.stream.graph import Graph
 from dsp.stream.host import Host
 from dsp.stream.instance import Instance
@@ -30,6 +30,7 @@ async def serve_instance(
     watcher: Peer | None,
     random: Random,
     ready: Callable[[Instance], None],
+    deciders: Deciders | None = None,
 ) -> None:
     """Run one instance until it is over.
 
@@ -43,13 +44,14 @@ async def serve_instance(
         watcher: who is told how things go.
         random: decides names and moments.
         ready: called when the instance can be reached.
+        deciders: makes deciders, instead of those that the configuration asks for.
     """
     host = Host(
         transport,
         graph,
         config,
         spawner,
-        make_decider=decider_for(config, graph),
+        make_decider=deciders or decider_for(config, graph),
         random=random,
         watcher=watcher,
     )

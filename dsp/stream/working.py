@@ -9,7 +9,7 @@ from typing import Any
 import orjson
 
 from dsp.errors import CodecError
-from dsp.stream.batch import Batch
+from dsp.stream.batch import Batch, child
 from dsp.stream.codecs import encode
 from dsp.stream.graph import DEAD_LETTERS, Edge, Grouping, Kind, Operator
 from dsp.stream.groupings import split
@@ -152,7 +152,11 @@ class Worker:
         return self._finish(batch, outcome)
 
     def _read(self, arrival: Arrival) -> Batch:
-        batch = arrival.decoded(self._incoming[arrival.operator].codec)
+        edge = self._incoming[arrival.operator]
+        batch = arrival.decoded(edge.codec)
+        if edge.tag:  # the same record may come another way too
+            ids = [child(each, edge.tag, 0) for each in batch.ids]
+            batch = Batch(batch.values, ids, batch.born)
         fresh = self._seen.fresh(batch.ids) if self._seen is not None else None
         if fresh is None:
             return batch

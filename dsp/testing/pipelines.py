@@ -13,6 +13,7 @@ from dsp.transport.session import create_session
 
 if TYPE_CHECKING:
     from dsp.config import Config
+    from dsp.stream.deciding import Deciders
     from dsp.stream.host import Host as StreamHost
     from dsp.stream.instance import Instance
 
@@ -26,16 +27,24 @@ class WorldSpawner:
         world: where they live.
         graph: the application.
         config: settings; each host gets an endpoint of its own.
+        deciders: makes deciders, instead of those that the configuration asks for.
 
     Attributes:
         instances: every instance that was created, by name, for oracles.
     """
 
-    def __init__(self, world: World, graph: Graph, config: "Config") -> None:
+    def __init__(
+        self,
+        world: World,
+        graph: Graph,
+        config: "Config",
+        deciders: "Deciders | None" = None,
+    ) -> None:
         self.instances: dict[str, Instance] = {}
         self._world = world
         self._graph = graph
         self._config = config
+        self._deciders = deciders
 
     async def spawn(self, host: "StreamHost", request: SpawnRequest) -> Peer:
         ready: asyncio.Future[Peer] = asyncio.get_running_loop().create_future()
@@ -59,6 +68,7 @@ class WorldSpawner:
                     watcher=request.watcher,
                     random=here.random,
                     ready=created,
+                    deciders=self._deciders,
                 )
 
         self._world.add_host(request.place.member.id, main)

@@ -1,0 +1,171 @@
+"""The half of an instance that speaks for it: the scale protocol, and the way to successors."""
+
+import asyncio
+import logging
+from abc import abstractmethod
+from collections.abc import Callable
+from typing import Any
+
+from dsp.core.machine import Fail, Reject, Resolve, Send
+from dsp.core.types import NodeId
+from dsp.errors import InvariantError
+from dsp.scaling.events import (
+    Activate,
+    Assigned,
+    Delivered,
+    Deserted,
+    Drain,
+    ScaleEvent,
+    Spawn,
+    Spawned,
+    SpawnFailed,
+    Stop,
+    Terminate,
+)
+from dsp.scaling.machine import ScaleMachine
+from dsp.scaling.place import Place
+from dsp.stream.graph import Operator
+from dsp.stream.home import Home
+from dsp.stream.inlet import Arrival
+from dsp.stream.metrics import MetricCollector
+from dsp.stream.outlet import Outlet
+from dsp.stream.parcels import Sent
+from dsp.stream.wire import pack_batch
+
+__all__ = ["Speaker"]
+
+logger = logging.getLogger(__name__)
+
+
+class Speaker:
+    """Runs the scale machine of an instance, and is what surrounds its outlet.
+
+    Args:
+        home: the host.
+        place: where the instance is in the graph.
+        operator: what it is an instance of.
+        news: told of every scaling action: who, what, how many.
+    """
+
+    outlet: Outlet
+
+    def __init__(
+        self, home: Home, place: Place, operator: Operator, news: Callable[[str, str, int], None]
+    ) -> None:
+        self.name = place.member.id
+        self.operator = operator
+        self.machine = ScaleMachine(place)
+        self._home = home
+        self._news = news
+        self._loop = asyncio.get_running_loop()
+        self._routes: dict[str, tuple[NodeId, ...]] = {}
+        self._is_gone = False
+        self.metrics = MetricCollector(operator.threads, operator.capacity, self._loop.time())
+
+    @abstractmethod
+    def _start(self, work: Any, name: str) -> None:  # noqa: ANN401
+        """Start a task whose end is noticed."""
+
+    @abstractmethod
+    def _activate(self) -> None:
+        """Begin to process records."""
+
+    @abstractmethod
+    def _end(self, reason: str, *, clean: bool) -> None:
+        """End, in good order or not."""
+
+    @abstractmethod
+    def look_later(self) -> None:
+        """See soon whether a leaver is drained, or the stream is over."""
+
+    # -- the scale protocol ---------------------------------------------------------------
+
+    def _step(self, event: ScaleEvent) -> None:
+        if self._is_gone:
+            return
+        for effect in self.machine.handle(event, self._loop.time()):
+            match effect:
+                case Send(to, message, _):
+                    self._home.post_scale(self.name, to, message)  # type: ignore[arg-type]
+                case Spawn(count):
+                    self._start(self._spawn(count), "spawn")
+                case Activate():
+                    self._activate()
+                case Drain():
+                    self.look_later()
+                case Terminate():
+                    self._news(self.name, "left", 1)
+                    self._end("it left", clean=True)
+                case Stop(reason):
+                    self._end(reason, clean=False)
+                case Deserted(operator):
+                    logger.error("%s: no instance of %s is left", self.name, operator)
+                case Reject(sender, reason):
+                    logger.warning("%s: message of %s rejected: %s", self.name, sender, reason)
+                case Resolve("duplicate", tuple(newcomers)):
+                    self._news(self.name, "duplicated", len(newcomers))
+                case Fail(_, error):
+                    logger.warning("%s: could not duplicate: %s", self.name, error)
+        routes = {name: self.machine.routes(name) for name in self.machine.place.downstream}
+        if routes != self._routes:
+            self._routes = routes
+            self.outlet.view_changed()
+        self.look_later()
+
+    async def _spawn(self, count: int) -> None:
+        try:
+            names = await self._home.spawn(self.machine.place, count)
+        except Exception as error:
+            logger.exception("%s: no sibling could be created", self.name)
+            self._step(SpawnFailed(repr(error)))
+        else:
+            self._step(Spawned(tuple(names)))
+
+    # -- for the outlet -------------------------------------------------------------------
+
+    def routes(self, operator: str) -> tuple[NodeId, ...]:
+        """The successors that records may be assigned to."""
+        return self._routes.get(operator, ())
+
+    def assigned(self, to: NodeId, batches: int) -> None:
+        """Batches will be sent."""
+        self._step_quietly(Assigned(to, batches))
+
+    def confirmed(self, by: NodeId, batches: int) -> None:
+        """Batches are done, or will not arrive."""
+        self._step(Delivered(by, batches))
+
+    def _step_quietly(self, event: ScaleEvent) -> None:
+        effects = self.machine.handle(event, self._loop.time())
+        if effects:
+            raise InvariantError(f"{event} has effects: {effects}")
+
+    def transmit(self, sent: Sent) -> None:
+        """Send a batch."""
+        if self._home.is_local(sent.to):
+            arrival = Arrival(
+                self.name,
+                self.operator.name,
+                sent.sequence,
+                len(sent.ids),
+                sent.size,
+                sent.born,
+                batch=sent.batch,
+            )
+            self._home.hand_over(self.name, sent, arrival)
+            return
+        assert sent.payload is not None
+        message = pack_batch(sent.sequence, self.operator.name, sent.ids, sent.born, sent.payload)
+        self._home.send_batch(self.name, sent.to, message)
+
+    def is_local(self, name: NodeId) -> bool:
+        """Whether an instance is in this process."""
+        return self._home.is_local(name)
+
+    def blocked(self, waiting: bool) -> None:
+        """Outputs begin or cease to wait for room."""
+        now = self._loop.time()
+        if waiting:
+            self.metrics.blocked(now)
+        else:
+            self.metrics.unblocked(now)

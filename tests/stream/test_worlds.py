@@ -1,0 +1,93 @@
+"""Random applications in worlds: whatever scales, and whenever, nothing is lost or doubled."""
+
+import asyncio
+from contextlib import suppress
+from typing import Any
+
+import pytest
+
+from dsp.config import Config
+from dsp.core.randomness import derive_random
+from dsp.stream.app import run
+from dsp.stream.summary import Summary
+from dsp.testing import Host, LinkConditions, World
+from dsp.testing.pipelines import WorldSpawner
+from tests.stream.random_graphs import RandomApplication, restless
+
+WORLDS = 100
+PERIOD = 0.2
+
+
+def live(seed: int) -> Summary:
+    """Run one world to its end and check what came out."""
+    chance = derive_random(seed, "conditions")
+    conditions = LinkConditions(latency=0.0005, jitter=chance.choice([0.001, 0.02]))
+    if seed % 3 == 0:
+        conditions = conditions.but(loss=0.02, duplicate=0.02, reorder=0.05)
+    with World(seed, conditions) as world:
+        application = RandomApplication(world.random("application"))
+        graph = application.pipeline.graph()
+        stops = seed % 4 == 1
+        results: dict[str, Any] = {}
+
+        async def main(host: Host) -> None:
+            config = Config.model_validate(
+                {
+                    "transport": {"url": host.url},
+                    "stream": {"report_every": 0.1, "lost_after": 3600.0},
+                }
+            )
+            spawner = WorldSpawner(world, graph, config, restless(PERIOD))
+            app = run(
+                application.pipeline, config, spawner=spawner, seed=seed, deciders=restless(PERIOD)
+            )
+            async with app:
+                if stops:
+                    with suppress(TimeoutError):
+                        async with asyncio.timeout(chance.uniform(0.1, 2.0)):
+                            await app.join()
+                    results["summary"] = await app.stop()
+                else:
+                    results["summary"] = await app.join()
+            check_stages(spawner)
+
+        def check_stages(spawner: WorldSpawner) -> None:
+            for instance in spawner.instances.values():
+                instance.machine.check_invariants()
+
+        host = world.add_host("app", main)
+        world.run_until(lambda: host.finished, limit=600)
+        summary: Summary = results["summary"]
+        accepted = {
+            name: operator.records_out
+            for name, operator in summary.operators.items()
+            if name.startswith("source")
+        }
+        if not stops:
+            assert all(count == application.records for count in accepted.values()), accepted
+        assert application.missing(accepted) == {}
+        assert summary.repeats == 0
+        return summary
+
+
+@pytest.mark.parametrize("tenth", range(10))
+def test_a_hundred_worlds(tenth: int) -> None:
+    actions = 0
+    for seed in range(tenth * WORLDS // 10, (tenth + 1) * WORLDS // 10):
+        try:
+            actions += len(live(seed).actions)
+        except BaseException as error:
+            error.add_note(f"replay: tests.stream.test_worlds.live({seed})")
+            raise
+    assert actions > 20
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("hundred", range(50))
+def test_five_thousand_worlds(hundred: int) -> None:
+    for seed in range(1000 + hundred * 100, 1100 + hundred * 100):
+        try:
+            live(seed)
+        except BaseException as error:
+            error.add_note(f"replay: tests.stream.test_worlds.live({seed})")
+            raise
