@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from dsp.config.grpc import GrpcConfig
     from dsp.config.load import Examination, examine, load_config
     from dsp.config.models import Config, NodeConfig
+    from dsp.config.scaling import ScaleRules, ScalingConfig
     from dsp.config.schema import json_schema
     from dsp.config.session import SessionConfig
     from dsp.config.transport import TransportConfig
@@ -24,6 +25,8 @@ __all__ = [
     "TransportConfig",
     "ZmqConfig",
     "GrpcConfig",
+    "ScalingConfig",
+    "ScaleRules",
     "load_config",
     "examine",
     "Examination",
@@ -40,6 +43,8 @@ _HOMES = {
     "TransportConfig": "transport",
     "ZmqConfig": "zmq",
     "GrpcConfig": "grpc",
+    "ScalingConfig": "scaling",
+    "ScaleRules": "scaling",
     "load_config": "load",
     "examine": "load",
     "Examination": "load",

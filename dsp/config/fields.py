@@ -18,6 +18,7 @@ __all__ = [
     "ENV_SEPARATOR",
     "Setting",
     "section_of",
+    "entry_of",
     "settings",
     "sections",
     "allowed",
@@ -39,12 +40,14 @@ class Setting:
         types: the plain types that it takes, ``None`` among them if it is optional.
         required: whether it has no default.
         default: the default, where there is one.
+        entry: the model of each entry, for a table whose keys are names of the user's.
     """
 
     path: Path
     types: tuple[object, ...]
     required: bool
     default: object
+    entry: type[BaseModel] | None = None
 
 
 def section_of(field: FieldInfo) -> type[BaseModel] | None:
@@ -55,6 +58,14 @@ def section_of(field: FieldInfo) -> type[BaseModel] | None:
     return None
 
 
+def entry_of(field: FieldInfo) -> type[BaseModel] | None:
+    """The model of the entries of a field that is a table of sections by name."""
+    match get_origin(field.annotation), get_args(field.annotation):
+        case dict_type, (_, kind) if dict_type is dict and isinstance(kind, type):
+            return kind if issubclass(kind, BaseModel) else None
+    return None
+
+
 def settings(model: type[BaseModel], above: Path = ()) -> Iterator[Setting]:
     """Walk all settings of a model and of its sections, in the order of their definition."""
     for name, field in model.model_fields.items():
@@ -62,7 +73,8 @@ def settings(model: type[BaseModel], above: Path = ()) -> Iterator[Setting]:
         if section is None:
             default = field.get_default(call_default_factory=True)
             types = _plain_types(field.annotation)
-            yield Setting((*above, name), types, field.is_required(), default)
+            entry = entry_of(field)
+            yield Setting((*above, name), types, field.is_required(), default, entry)
         else:
             yield from settings(section, (*above, name))
 

@@ -19,6 +19,7 @@ from dsp.config.fields import (
     ENV_SEPARATOR,
     did_you_mean,
     dotted,
+    entry_of,
     env_name,
     section_of,
     sections,
@@ -89,7 +90,11 @@ def env_layer(model: type[BaseModel], env: Mapping[str, str], faults: list[Fault
     for name in sorted(name for name in env if name.startswith(ENV_PREFIX)):
         source = Source("environment", name)
         if (setting := known.get(name)) is not None:
-            layer[setting.path] = Sourced(_from_text(env[name], setting.types), source)
+            value = _from_text(env[name], setting.types)
+            if setting.entry is None:
+                layer[setting.path] = Sourced(value, source)
+            else:
+                layer |= _entries(setting.entry, value, lambda _: source, faults, setting.path)
         elif name in tables:
             hint = f"set its keys one by one, as in {_example(name, known)}"
             faults.append(Fault(source, dotted(tables[name]), "is a section, not a setting", hint))
@@ -126,8 +131,32 @@ def _flat(
             faults.append(Fault(locate(path), dotted(path), "unknown key", hint))
         elif (section := section_of(fields[key])) is not None:
             layer |= _flat(section, value, locate, faults, path)
+        elif (entry := entry_of(fields[key])) is not None:
+            layer |= _entries(entry, value, locate, faults, path)
         else:
             layer[path] = Sourced(value, locate(path))
+    return layer
+
+
+def _entries(
+    model: type[BaseModel],
+    data: object,
+    locate: Callable[[Path], Source],
+    faults: list[Fault],
+    above: Path,
+) -> Layer:
+    """The layer of a table of sections whose keys are names of the user's."""
+    if not isinstance(data, Mapping):
+        problem = f"must be a table, got {shown(data)}"
+        faults.append(Fault(locate(above), dotted(above), problem, "one table for each name"))
+        return {}
+    layer: Layer = {}
+    for name, value in data.items():
+        if isinstance(name, str):
+            layer |= _flat(model, value, locate, faults, (*above, name))
+        else:
+            fault = Fault(locate(above), dotted((*above, name)), "is no name", "use text")
+            faults.append(fault)
     return layer
 
 

@@ -2,6 +2,7 @@
 
 from pydantic import Field
 
+from dsp.config.scaling import ScalingConfig
 from dsp.config.section import Section
 from dsp.config.stream import StreamConfig
 from dsp.config.transport import TransportConfig
@@ -36,4 +37,7 @@ class Config(Section):
     )
     stream: StreamConfig = Field(
         default=StreamConfig(), description="How the engine runs a pipeline."
+    scaling: ScalingConfig = Field(
+        default=ScalingConfig(),
+        description="By which rule and within what bounds operators change their instances.",
     )

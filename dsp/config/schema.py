@@ -27,7 +27,8 @@ def setting_schema(model: type[BaseModel], path: Path) -> Schema:
     root = json_schema(model)
     here = root
     for name in path:
-        here = _child(_child(here, "properties"), name)
+        # A table whose keys are names of the user's says the same of each of them.
+        here = _child(_child(here, "properties"), name) or _child(here, "additionalProperties")
         reference = here.get("$ref")
         if isinstance(reference, str):
             here = _child(_child(root, "$defs"), reference.rpartition("/")[2])

@@ -41,8 +41,11 @@ def test_is_well_formed() -> None:
             assert name in definitions
         elif "anyOf" not in schema:
             assert schema["type"] in TYPES
-        if schema.get("type") == "object":
+        if "properties" in schema:
             assert schema["additionalProperties"] is False
+        elif schema.get("type") == "object":
+            # A table whose keys are the user's names: each entry is a closed table again.
+            assert "$ref" in schema["additionalProperties"]
 
 
 @pytest.mark.parametrize("setting", SETTINGS, ids=[dotted(one.path) for one in SETTINGS])
@@ -52,7 +55,7 @@ def test_every_setting_has_description_default_and_bounds(setting: Setting) -> N
     assert "default" in schema
     if schema.get("type") in ("integer", "number"):
         assert {"minimum", "maximum"} <= schema.keys()
-        units = ("Frames", "Bytes", "Seconds", "Milliseconds", "Copies")
+        units = ("Frames", "Bytes", "Seconds", "Milliseconds", "Copies", "Share", "Instances")
         assert str(schema["description"]).startswith(units)
 
 

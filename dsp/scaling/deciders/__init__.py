@@ -1,13 +1,9 @@
 """Rules by which instances decide to duplicate or to leave.
 
 All have one interface: an ``Observation`` in, a ``Decision`` out. ``make_decider`` makes one by its
-name; the engine puts ``Bounded`` around it.
+name, ``configured_decider`` one with its bounds as ``[scaling]`` wants it.
 """
 
-from collections.abc import Callable
-from random import Random
-
-from dsp.errors import ConfigError
 from dsp.scaling.deciders.base import (
     STAY,
     Decider,
@@ -20,7 +16,9 @@ from dsp.scaling.deciders.base import (
     Stay,
 )
 from dsp.scaling.deciders.bounded import Bounded, Bounds
+from dsp.scaling.deciders.configured import configured_decider
 from dsp.scaling.deciders.leading import Centralised, Threshold
+from dsp.scaling.deciders.named import DECIDERS, make_decider
 from dsp.scaling.deciders.probabilistic import Probabilistic, Thresholds
 from dsp.scaling.deciders.ranked import Ranked
 
@@ -43,30 +41,5 @@ __all__ = [
     "Bounded",
     "DECIDERS",
     "make_decider",
+    "configured_decider",
 ]
-
-DECIDERS: dict[str, Callable[[Random, Thresholds], Decider]] = {
-    "probabilistic": lambda random, limits: Probabilistic(random, limits),
-    "secure": lambda random, limits: Probabilistic(random, limits, secure=True),
-    "ranked": lambda random, limits: Ranked(Probabilistic(random, limits), limits),
-    "centralised": lambda random, limits: Centralised(limits),
-    "threshold": lambda random, limits: Threshold(limits),
-}
-"""The rules by name. What is to come (AUTOSCALE+, hierarchical control) joins here."""
-
-
-def make_decider(name: str, random: Random, thresholds: Thresholds | None = None) -> Decider:
-    """Make the decider of one instance.
-
-    Args:
-        name: a key of ``DECIDERS``.
-        random: seeded, of this instance alone.
-        thresholds: when to act, and what to aim at.
-
-    Raises:
-        ConfigError: there is no such rule.
-    """
-    make = DECIDERS.get(name)
-    if make is None:
-        raise ConfigError(f"no decider {name!r}; there are {', '.join(DECIDERS)}")
-    return make(random, thresholds or Thresholds())

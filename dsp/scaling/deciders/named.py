@@ -1,0 +1,38 @@
+"""The rules by name."""
+
+from collections.abc import Callable
+from random import Random
+
+from dsp.errors import ConfigError
+from dsp.scaling.deciders.base import Decider
+from dsp.scaling.deciders.leading import Centralised, Threshold
+from dsp.scaling.deciders.probabilistic import Probabilistic, Thresholds
+from dsp.scaling.deciders.ranked import Ranked
+
+__all__ = ["DECIDERS", "make_decider"]
+
+DECIDERS: dict[str, Callable[[Random, Thresholds], Decider]] = {
+    "probabilistic": lambda random, limits: Probabilistic(random, limits),
+    "secure": lambda random, limits: Probabilistic(random, limits, secure=True),
+    "ranked": lambda random, limits: Ranked(Probabilistic(random, limits), limits),
+    "centralised": lambda random, limits: Centralised(limits),
+    "threshold": lambda random, limits: Threshold(limits),
+}
+"""The rules by name. What is to come (AUTOSCALE+, hierarchical control) joins here."""
+
+
+def make_decider(name: str, random: Random, thresholds: Thresholds | None = None) -> Decider:
+    """Make the decider of one instance.
+
+    Args:
+        name: a key of ``DECIDERS``.
+        random: seeded, of this instance alone.
+        thresholds: when to act, and what to aim at.
+
+    Raises:
+        ConfigError: there is no such rule.
+    """
+    make = DECIDERS.get(name)
+    if make is None:
+        raise ConfigError(f"no decider {name!r}; there are {', '.join(DECIDERS)}")
+    return make(random, thresholds or Thresholds())
