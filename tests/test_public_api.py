@@ -20,7 +20,8 @@ PUBLIC: dict[str, str] = {
         ProtocolError LocalProtocolError RemoteProtocolError OverloadError SimulationError
         StalledError InvariantError""",
     "dsp.config": """Config NodeConfig SessionConfig TransportConfig ZmqConfig GrpcConfig
-        load_config examine Examination ConfigFaults Fault Source json_schema""",
+        ScalingConfig ScaleRules load_config examine Examination ConfigFaults Fault Source
+        json_schema""",
     "dsp.core.types": "NodeId Lane Peer",
     "dsp.core.machine": """Machine Received PeerAppeared PeerLost SendFailed Tick Cancelled Send
         Resolve Fail Reject CommonEvent CommonEffect""",
@@ -42,7 +43,8 @@ PUBLIC: dict[str, str] = {
     "dsp.scaling.wire": "ScaleCodec to_envelope from_envelope",
     "dsp.scaling.deciders": """Observation Report Decision Stay STAY Duplicate Leave Retire Decider
         Thresholds Probabilistic Ranked Centralised Threshold Bounds Bounded DECIDERS
-        make_decider""",
+        make_decider configured_decider""",
+    "dsp.scaling.service": "Scalable ScaleRequest ScaleTrigger TriggerCounts",
     "dsp.transport.kafka.endpoint": "KafkaTransport",
     "dsp.testing": """World Host HostMain LinkConditions Packet Rule Verdict PASS DROP Deliver""",
     "dsp.testing.contract": "TransportContract ContractHarness",

@@ -78,7 +78,7 @@ def file_layer(model: type[BaseModel], path: str | PathLike[str], faults: list[F
 
 def dict_layer(model: type[BaseModel], data: object, faults: list[Fault]) -> Layer:
     """Take a dictionary, or a model of which the values that were set count."""
-    return _flat(model, data, lambda _: Source("overrides"), faults)
+    return _flat(model, data, _always(Source("overrides")), faults)
 
 
 def env_layer(model: type[BaseModel], env: Mapping[str, str], faults: list[Fault]) -> Layer:
@@ -94,7 +94,7 @@ def env_layer(model: type[BaseModel], env: Mapping[str, str], faults: list[Fault
             if setting.entry is None:
                 layer[setting.path] = Sourced(value, source)
             else:
-                layer |= _entries(setting.entry, value, lambda _: source, faults, setting.path)
+                layer |= _entries(setting.entry, value, _always(source), faults, setting.path)
         elif name in tables:
             hint = f"set its keys one by one, as in {_example(name, known)}"
             faults.append(Fault(source, dotted(tables[name]), "is a section, not a setting", hint))
@@ -106,6 +106,10 @@ def env_layer(model: type[BaseModel], env: Mapping[str, str], faults: list[Fault
             hint = did_you_mean(name, list(known), prefix=ENV_PREFIX)
             faults.append(Fault(source, dotted(path), "unknown setting", hint))
     return layer
+
+
+def _always(source: Source) -> Callable[[Path], Source]:
+    return lambda _: source
 
 
 def _flat(

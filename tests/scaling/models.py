@@ -88,7 +88,10 @@ class Pipeline(Model[Instance]):
         self.copies = copies
 
     def __repr__(self) -> str:
-        return f"{','.join(map(str, self.sizes))} with {self.operations} operations"
+        sizes = ",".join(map(str, self.sizes))
+        graph = "" if self.graph == LINE else f" over {len(self.graph.edges)} edges"
+        copies = ", copies" * self.copies
+        return f"{sizes}{graph}{copies} with {self.operations} operations, {self.records} records"
 
     def make(self, place: Place, neighbours: Sequence[Member] | None) -> Instance:
         return Instance(ScaleMachine(place, neighbours), copies=self.copies)
@@ -262,6 +265,10 @@ class CrashingPipeline(Pipeline):
         super().__init__(*sizes, operations=operations, records=records)
         self.crashes = crashes
         self.everywhere = everywhere
+
+    def __repr__(self) -> str:
+        where = " anywhere" * self.everywhere
+        return f"{super().__repr__()}, {self.crashes} crashes{where}"
 
     def ghost(self) -> Hashable:
         return Ghost(self.operations, self.sizes, self.records, crashes=self.crashes)

@@ -13,7 +13,7 @@ from dsp.scaling.events import Deletion, DuplicationAck, Member
 from dsp.scaling.machine import ScaleMachine
 from dsp.scaling.place import Place
 from dsp.scaling.status import Status
-from dsp.testing.explorer import explore, explore_many, random_walks
+from dsp.testing.explorer import explore, random_walks
 from tests.scaling.graphs import DIAMOND, LINE, SKIP, line
 from tests.scaling.instances import Instance
 from tests.scaling.models import CrashingPipeline, Pipeline
@@ -31,9 +31,9 @@ SMALL = [
 
 
 @pytest.mark.timeout(300)
-def test_every_interleaving_of_small_pipelines() -> None:
-    for model, result in zip(SMALL, explore_many(SMALL, workers=2), strict=True):
-        assert result.complete, f"{model}: {result}"
+@pytest.mark.parametrize("model", SMALL, ids=repr)
+def test_every_interleaving_of_small_pipelines(model: Pipeline) -> None:
+    explore(model, workers=1).assert_holds()
 
 
 @pytest.mark.verify
@@ -61,9 +61,9 @@ CRASHING = [
 
 
 @pytest.mark.timeout(300)
-def test_every_interleaving_with_a_crash() -> None:
-    for model, result in zip(CRASHING, explore_many(CRASHING, workers=2), strict=True):
-        assert result.complete, f"{model}: {result}"
+@pytest.mark.parametrize("model", CRASHING, ids=repr)
+def test_every_interleaving_with_a_crash(model: Pipeline) -> None:
+    explore(model, workers=1).assert_holds()
 
 
 LONG = [

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Sequence
+from itertools import pairwise
 from random import Random
 
 import pytest
@@ -94,7 +95,7 @@ def test_it_asks_once_in_every_period_at_a_phase_of_its_own() -> None:
         times = bench.decider.times
         assert len(times) == bench.trigger.counts.asked == len(range(round(times[0]), 52, 5))
         assert 0 <= times[0] < 5
-        gaps = [later - sooner for sooner, later in zip(times, times[1:], strict=False)]
+        gaps = [later - sooner for sooner, later in pairwise(times)]
         assert gaps == pytest.approx([5.0] * len(gaps))
     assert first.decider.times[0] != second.decider.times[0]
     again = Bench(seed=1)

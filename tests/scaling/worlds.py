@@ -31,6 +31,7 @@ from dsp.scaling.status import Status
 from dsp.scaling.wire import ScaleCodec
 from dsp.testing import Host, World
 from dsp.transport.registry import create_transport
+from dsp.transport.session import create_session
 from tests.scaling.graphs import Graph
 from tests.scaling.instances import (
     Confirm,
@@ -136,10 +137,17 @@ class Fleet:
         graph: the operators.
         sizes: first instances of each operator.
         suspicion: seconds until the death of an instance is known, at most.
+        sessions: put sessions over the links, which may then lose, double and reorder.
     """
 
     def __init__(
-        self, world: World, graph: Graph, sizes: Sequence[int], suspicion: float = 1.0
+        self,
+        world: World,
+        graph: Graph,
+        sizes: Sequence[int],
+        suspicion: float = 1.0,
+        *,
+        sessions: bool = False,
     ) -> None:
         self.world = world
         self.graph = graph
@@ -150,6 +158,7 @@ class Fleet:
         self.dead: list[NodeId] = []
         self.random = world.random("fleet")
         self._suspicion = suspicion
+        self._endpoint = create_session if sessions else create_transport
         self._born = dict(zip(graph.operators, sizes, strict=True))
         self._members = graph.members(sizes)
         for member in self._members:
@@ -246,7 +255,7 @@ class Fleet:
 
         config = TransportConfig(url=host.url)
         async with (
-            create_transport(config, host.name) as transport,
+            self._endpoint(config, host.name) as transport,
             MachineDriver(
                 instance,
                 transport,

@@ -2,6 +2,8 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import compress
+from operator import itemgetter
 from typing import Any
 
 from dsp.core.machine import Tick
@@ -15,6 +17,7 @@ from dsp.testing.explorer.result import Kind, complaint
 from dsp.testing.explorer.script import Absent, Notice, Snapshot
 from dsp.testing.explorer.space import Broken, ScriptPart, Space
 from dsp.testing.explorer.transition import Blocked, Transition
+from dsp.testing.explorer.turns import turns_of
 from dsp.testing.explorer.view import View
 
 __all__ = ["Engine", "Flaw", "Successor"]
@@ -62,6 +65,9 @@ class Engine:
         )
         self._quiet = self.space.remember(_faultless(model.quiet))
         self._finished = self.space.remember(model.finished)
+        self._known_channels: list[Channel] | None = None
+        self._contents: Callable[[tuple[int, ...]], tuple[int, ...]] = tuple
+        self._turns = [*turns_of(self.space)]
         self._keeps = model.absent is Absent.KEEP
 
     def initial(self) -> tuple[tuple[int, ...], int]:
@@ -89,14 +95,19 @@ class Engine:
         found: list[Successor] = []
         # Components that appear from here on are replaced lists, and cannot hold anything here.
         channels, nodes = space.channels, space.nodes
-        for part in space.scripts:
-            position = state[part.slot]
-            if position < len(part.drives):
-                self._script(part, position, state, fingerprint, found)
-        for channel in channels:
+        for turn in self._turns:
+            if turn.slot is None:
+                self._script(turn.parts[0], state, fingerprint, found)
+            elif state[turn.slot]:
+                for part in turn.enabled(state):
+                    self._stimulate(part, 0, state, fingerprint, found)
+        if channels is not self._known_channels:
+            self._known_channels = channels
+            # Most channels are empty: they are passed over without a look at each.
+            slots = [channel.slot for channel in channels]
+            self._contents = itemgetter(*slots, 0, 0)
+        for channel in compress(channels, self._contents(state)):
             content = state[channel.slot]
-            if not content:
-                continue
             node = channel.node
             local = state[node.slot]
             if not local:
@@ -176,17 +187,30 @@ class Engine:
     def _script(
         self,
         part: ScriptPart,
+        state: tuple[int, ...],
+        fingerprint: int,
+        found: list[Successor],
+    ) -> None:
+        position = state[part.slot]
+        if position == len(part.drives):
+            return
+        drive = part.drives[position]
+        if drive.node is not None and not state[drive.node.slot]:
+            return
+        if drive.guard is None or drive.guard(state):
+            self._stimulate(part, position, state, fingerprint, found)
+
+    def _stimulate(
+        self,
+        part: ScriptPart,
         position: int,
         state: tuple[int, ...],
         fingerprint: int,
         found: list[Successor],
     ) -> None:
+        """Do a step of a script that is possible."""
         drive = part.drives[position]
         node = drive.node
-        if node is not None and not state[node.slot]:
-            return
-        if drive.guard is not None and not drive.guard(state):
-            return
         if node is None or drive.stimulus.act is not None:
             self._perform(part.action, state, fingerprint, found)
             return
