@@ -14,7 +14,7 @@ __all__ = ["DECIDERS", "make_decider"]
 DECIDERS: dict[str, Callable[[Random, Thresholds], Decider]] = {
     "probabilistic": lambda random, limits: Probabilistic(random, limits),
     "secure": lambda random, limits: Probabilistic(random, limits, secure=True),
-    "ranked": lambda random, limits: Ranked(Probabilistic(random, limits), limits),
+    "ranked": lambda random, limits: Ranked(random, limits),
     "centralised": lambda random, limits: Centralised(limits),
     "threshold": lambda random, limits: Threshold(limits),
 }
