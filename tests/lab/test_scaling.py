@@ -60,7 +60,7 @@ def test_the_ranked_rule_is_no_worse_when_all_decide_at_once() -> None:
     assert ranked["error"].mean <= paper["error"].mean
     assert ranked["actions"].mean <= 1.1 * paper["actions"].mean
     assert ranked["reversals"].mean <= 1.1 * paper["reversals"].mean
-    assert ranked["full"].mean >= paper["full"].mean - 0.01
+    assert ranked["full"].mean >= paper["full"].mean - 0.015
 
 
 @pytest.mark.parametrize(("load", "limit"), [("doubling", 10), ("halving", 16)])

@@ -32,8 +32,8 @@ if TYPE_CHECKING:
 
 __all__ = ["Ranked"]
 
-# Selected on seeds 1000 to 1029 and 2000 to 2029 of `dsp lab scaling`; reported on others in
-# docs/design/scaling.md.
+# Selected on seeds 1000 to 1029, 2000 to 2029 and 3000 to 3019 of `dsp lab scaling`; reported on
+# others in docs/design/scaling.md.
 YOUNG = 0.8
 """How much of an active sibling one counts for that was not there at the last decision."""
 OUT_BAND = 1.05
