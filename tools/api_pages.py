@@ -31,6 +31,7 @@ MODULES = [
     "dsp.scaling.status",
     "dsp.scaling.wire",
     "dsp.scaling.deciders",
+    "dsp.scaling.service",
     "dsp.transport.kafka.endpoint",
     "dsp.testing",
     "dsp.testing.contract",
