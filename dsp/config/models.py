@@ -37,6 +37,7 @@ class Config(Section):
     )
     stream: StreamConfig = Field(
         default=StreamConfig(), description="How the engine runs a pipeline."
+    )
     scaling: ScalingConfig = Field(
         default=ScalingConfig(),
         description="By which rule and within what bounds operators change their instances.",
