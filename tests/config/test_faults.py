@@ -85,7 +85,10 @@ def test_error_is_a_config_error_and_can_be_pickled() -> None:
         ({"zzz": 1}, "overrides: zzz: unknown key (allowed: node, transport, stream, scaling)"),
         ({"node": {"ID": "a"}}, "overrides: node.ID: unknown key (did you mean id?)"),
         ({"node": {7: "a"}}, "overrides: node.7: unknown key (allowed: id)"),
-        ({"a\nb": 1}, r"overrides: 'a\nb': unknown key (allowed: node, transport, stream, scaling)"),
+        (
+            {"a\nb": 1},
+            r"overrides: 'a\nb': unknown key (allowed: node, transport, stream, scaling)",
+        ),
         ({"node": None}, "overrides: node: must be a table, got None (its keys: id)"),
         ({"node": ["id"]}, "overrides: node: must be a table, got ['id'] (its keys: id)"),
         (
