@@ -21,9 +21,12 @@ def faults(text: str, folder: Path, env: dict[str, str] | None = None) -> list[s
 
 
 def test_every_decider_can_be_configured() -> None:
-    assert get_args(DeciderName) == tuple(sorted(DECIDERS, key=get_args(DeciderName).index))
-    for name in DECIDERS:
-        assert configured_decider(ScaleRules(decider=name), Random(1))  # type: ignore[arg-type]
+    assert get_args(DeciderName) == tuple(DECIDERS)
+    me = NodeId("a")
+    for name in get_args(DeciderName):
+        decider = configured_decider(ScaleRules(decider=name), Random(1))
+        on_target = Observation(0.0, me, 70.0, 100.0, report=Report((me,)))
+        assert decider.decide(on_target) == STAY
 
 
 def test_an_operator_takes_what_it_leaves_out_from_the_general_table(tmp_path: Path) -> None:

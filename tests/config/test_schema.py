@@ -45,7 +45,9 @@ def test_is_well_formed() -> None:
             assert schema["additionalProperties"] is False
         elif schema.get("type") == "object":
             # A table whose keys are the user's names: each entry is a closed table again.
-            assert "$ref" in schema["additionalProperties"]
+            entry = schema["additionalProperties"]
+            assert isinstance(entry, dict)
+            assert "$ref" in entry
 
 
 @pytest.mark.parametrize("setting", SETTINGS, ids=[dotted(one.path) for one in SETTINGS])
