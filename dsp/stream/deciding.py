@@ -4,7 +4,7 @@ from collections.abc import Callable
 from random import Random
 from typing import TYPE_CHECKING
 
-from dsp.scaling.deciders import Bounded, Bounds, Decider, Thresholds, make_decider
+from dsp.scaling.deciders import Decider, configured_decider
 from dsp.stream.graph import Graph
 
 if TYPE_CHECKING:
@@ -17,14 +17,23 @@ Deciders = Callable[[str, Random], tuple[Decider, float] | None]
 
 
 def decider_for(config: "Config", graph: Graph) -> Deciders:
-    """Give a function that makes the decider of an instance, with its period."""
+    """Give a function that makes deciders as the configuration says.
+
+    An operator's own bounds are within those of the configuration: the higher minimum and the
+    lower maximum count.
+    """
 
     def make(operator: str, random: Random) -> tuple[Decider, float] | None:
         described = graph.operators[operator]
         if not described.elastic:
             return None
-        bounds = Bounds(minimum=described.minimum, maximum=described.maximum)
-        inner = make_decider("probabilistic", random, Thresholds())
-        return Bounded(inner, bounds), 1.0
+        rules = config.scaling.of(operator)
+        maxima = [most for most in (rules.maximum, described.maximum) if most is not None]
+        maximum = min(maxima, default=None)
+        minimum = max(rules.minimum, described.minimum)
+        if maximum is not None:
+            minimum = min(minimum, maximum)
+        bounds = {"minimum": minimum, "maximum": maximum}
+        return configured_decider(rules.model_copy(update=bounds), random), rules.period
 
     return make

@@ -14,8 +14,7 @@ from dsp._pb.engine_pb2 import EngineEnd, EngineEndAck, EngineGone, EngineRetire
 from dsp.core.envelope import Envelope
 from dsp.core.machine import PeerLost, Received
 from dsp.core.types import NodeId
-from dsp.errors import InvariantError, LocalProtocolError
-from dsp.scaling.deciders import Decider, Decision, Duplicate, Leave, Observation, Retire
+from dsp.scaling.deciders import Decider, Observation
 from dsp.scaling.events import (
     LeaveRequested,
     QueueEmptied,
@@ -23,6 +22,7 @@ from dsp.scaling.events import (
     ScaleOutRequested,
 )
 from dsp.scaling.place import Place
+from dsp.scaling.service import ScaleRequest, ScaleTrigger
 from dsp.scaling.status import Status
 from dsp.stream.ending import Ending
 from dsp.stream.graph import Graph, Kind
@@ -36,7 +36,6 @@ from dsp.stream.reading import Reader
 from dsp.stream.runners import make_runner
 from dsp.stream.speaker import Speaker
 from dsp.stream.steps import Step
-from dsp.stream.trigger import ScaleTrigger
 from dsp.stream.working import Worker
 
 if TYPE_CHECKING:
@@ -143,7 +142,17 @@ class Instance(Speaker):
                 changed=self.look_later,
             )
         self._trigger = (
-            ScaleTrigger(decider, period, random, self._observe, self._decided)
+            ScaleTrigger(
+                self.machine,
+                decider,
+                period=period,
+                random=random,
+                observe=self._observe,
+                begin=self._begin,
+                retire=lambda name: home.post(
+                    self.name, name, Envelope(engine_retire=EngineRetire())
+                ),
+            )
             if decider is not None and self.operator.elastic
             else None
         )
@@ -299,29 +308,20 @@ class Instance(Speaker):
 
     # -- deciding -------------------------------------------------------------------------
 
-    def _observe(self) -> Observation | None:
-        if not self.settled or self.ending.begun:
-            return None
-        return self.observer.observe(self._loop.time())
+    def _observe(self, now: float) -> Observation | None:
+        return None if self.ending.begun else self.observer.observe(now)
 
-    def _decided(self, decision: Decision) -> None:
-        match decision:
-            case Duplicate(count):
-                self._step(ScaleOutRequested(count, "duplicate"))
-            case Leave():
-                self.leave()
-            case Retire(siblings):
-                for name in siblings:
-                    self._home.post(self.name, name, Envelope(engine_retire=EngineRetire()))
+    def _begin(self, request: ScaleRequest) -> None:
+        if isinstance(request, ScaleOutRequested):
+            request = ScaleOutRequested(request.count, "duplicate")
+        else:
+            self._news(self.name, "leaving", 1)
+        self._step(request)
 
     def leave(self) -> None:
-        if self.machine.keeper or not self.settled or self.ending.begun:
-            return
-        try:
-            self._step(LeaveRequested("leave"))
-        except LocalProtocolError as error:
-            raise InvariantError(f"{self.name} may leave and may not: {error}") from error
-        self._news(self.name, "leaving", 1)
+        """Leave because somebody asks for it, unless the operator or the stream needs it here."""
+        if self.settled and not self.machine.keeper and not self.ending.begun:
+            self._begin(LeaveRequested())
 
     async def _report(self) -> None:
         """Tell successors what is known about their operator, and keep the figures fresh."""
