@@ -148,6 +148,10 @@ class Session(Conversing):
 
     # -- life -----------------------------------------------------------------------------
 
+    async def retire(self) -> None:
+        await self.aclose()
+        await self._adapter.retire()
+
     async def _open(self) -> None:
         if isinstance(self._adapter, AdapterTransport):
             for lane in Lane:
