@@ -326,6 +326,8 @@ class Session(Conversing):
             else:
                 conversation = self._conversation(inbound.sender)
                 if self.guarantees.durable:
+                    if conversation.machine.phase is Phase.CLOSED:
+                        return  # not heard, so not done: the log has it for the next incarnation
                     self._logged = inbound
                 self._feed(conversation, Received(inbound.sender.id, segment, inbound.lane))
                 if self.guarantees.durable and self._logged is None:

@@ -65,6 +65,7 @@ class KafkaBroker:
         names = ["PLAINTEXT", *(listener.name for listener in options.listeners)]
         self.ports = dict(zip(names, free_ports(len(names)), strict=True))
         """The port of every listener by name; kept over restarts."""
+        self._data = folder / "log" if options.data is None else options.data / str(node)
         self._settings = folder / "server.properties"
         self._settings.write_text(
             server_properties(
@@ -72,7 +73,7 @@ class KafkaBroker:
                 node=node,
                 voters=voters,
                 ports={**self.ports, "CONTROLLER": voters[node]},
-                folder=folder,
+                folder=self._data,
             )
         )
         self._settings.chmod(0o600)
@@ -104,7 +105,7 @@ class KafkaBroker:
         """
         if self.running:
             raise KafkaStartError("the broker runs already")
-        if not (self._folder / "log").exists():
+        if not self._data.exists():
             self._format()
         self._process = BrokerProcess(
             [*self._command(_HEAP), "kafka.Kafka", str(self._settings)],
