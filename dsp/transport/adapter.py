@@ -8,6 +8,7 @@ import asyncio
 import time
 from abc import abstractmethod
 from enum import Enum, auto
+from pathlib import Path
 from typing import TYPE_CHECKING, Final, Generic, TypeVar
 
 from dsp.errors import ClosedError, EndOfStream, FrameTooLarge
@@ -27,6 +28,7 @@ from dsp.transport.base import (
     Undelivered,
 )
 from dsp.transport.condition import Condition
+from dsp.transport.epochs import next_epoch
 from dsp.transport.link import TURN_BYTES, TURN_PER_FRAME, LaneCounters, Link
 from dsp.transport.passage import Inbox
 from dsp.transport.queues import BoundedQueue
@@ -95,9 +97,8 @@ class AdapterTransport(Transport, Generic[LinkT]):
             raise ClosedError(f"{self._name} was started before; make a new endpoint")
         self._state = _State.OPEN
         self._loop = asyncio.get_running_loop()
-        # Wall time, because it goes on while a process is down.
-        self._epoch = time.time_ns()
         try:
+            self._epoch = self._next_epoch()
             await self._open()
         except BaseException:
             self.abort()
@@ -196,6 +197,11 @@ class AdapterTransport(Transport, Generic[LinkT]):
         if self._state in (_State.CLOSED, _State.ABORTED):
             return
         self._finish(_State.ABORTED)
+
+    def _next_epoch(self) -> int:
+        """Give the epoch of this start. Wall time, because it goes on while a process is down."""
+        now, file = time.time_ns(), self._config.epoch_file
+        return now if file is None else next_epoch(Path(file), now)
 
     # -- for subclasses to call -----------------------------------------------------------
 

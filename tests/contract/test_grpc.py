@@ -18,7 +18,7 @@ class TestGrpcProcesses(GrpcHarness, ProcessContract):
 
 
 class TestSessionOverGrpc(Sessions, GrpcHarness, TransportContract):
-    pass
+    cancel_steps = range(0, 50, 2)
 
 
 class TestSessionOverGrpcProcesses(Sessions, GrpcHarness, ProcessContract):
@@ -40,7 +40,7 @@ class TestGrpcsCuts(TestGrpcCuts, GrpcsHarness):
 
 
 class TestGrpcs(GrpcsHarness, TransportContract):
-    pass
+    peers_at_once = 30  # TestGrpc has more of them
 
 
 class TestGrpcsProcesses(GrpcsHarness, ProcessContract):

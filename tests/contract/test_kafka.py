@@ -14,7 +14,7 @@ class TestKafka(KafkaHarness, TransportContract):
 
 
 class TestSessionOverKafka(Sessions, KafkaHarness, TransportContract):
-    pass
+    peers_at_once = 20  # TestKafka has more of them
 
 
 class TestSessionOverKafkaProcesses(Sessions, KafkaHarness, ProcessContract):
