@@ -1,7 +1,7 @@
 """A broker's empty storage: made by Kafka's own tool once per machine, then copied.
 
-The tool is a Java program that takes longer to start than the rest of a test. What it writes differs
-from broker to broker in one small text file alone.
+The tool is a Java program that takes longer to start than many a test. What it writes differs from
+broker to broker in one small text file alone.
 """
 
 import base64
