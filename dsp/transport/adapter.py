@@ -5,10 +5,8 @@ to let go. Everything that is easy to get wrong about waiting, cancelling and cl
 """
 
 import asyncio
-import time
 from abc import abstractmethod
 from enum import Enum, auto
-from pathlib import Path
 from typing import TYPE_CHECKING, Final, Generic, TypeVar
 
 from dsp.errors import ClosedError, EndOfStream, FrameTooLarge
@@ -28,7 +26,7 @@ from dsp.transport.base import (
     Undelivered,
 )
 from dsp.transport.condition import Condition
-from dsp.transport.epochs import next_epoch
+from dsp.transport.epochs import epoch_of_start
 from dsp.transport.link import TURN_BYTES, TURN_PER_FRAME, LaneCounters, Link
 from dsp.transport.passage import Inbox
 from dsp.transport.queues import BoundedQueue
@@ -199,9 +197,7 @@ class AdapterTransport(Transport, Generic[LinkT]):
         self._finish(_State.ABORTED)
 
     def _next_epoch(self) -> int:
-        """Give the epoch of this start. Wall time, because it goes on while a process is down."""
-        now, file = time.time_ns(), self._config.epoch_file
-        return now if file is None else next_epoch(Path(file), now)
+        return epoch_of_start(self._config.epoch_file)
 
     # -- for subclasses to call -----------------------------------------------------------
 

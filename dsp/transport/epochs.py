@@ -1,15 +1,22 @@
 """Epochs that grow although a clock is set back: the last one is kept in a file."""
 
 import os
+import time
 from pathlib import Path
 from typing import Final
 
 from dsp.errors import ConnectError
 
-__all__ = ["next_epoch"]
+__all__ = ["epoch_of_start", "next_epoch"]
 
 # A session that is given up counts the epoch of its peer's link up by one: no process comes near.
 STEP: Final = 1 << 32
+
+
+def epoch_of_start(file: str | None) -> int:
+    """Give the epoch of an endpoint that starts now, above the one that ``file`` keeps, if any."""
+    now = time.time_ns()  # wall time, because it goes on while a process is down
+    return now if file is None else next_epoch(Path(file), now)
 
 
 def next_epoch(file: Path, now: int) -> int:
