@@ -1,6 +1,7 @@
 """Transports against the libraries below them, side by side in one run, as ratios.
 
     python bench/transport.py [--json] [--runs 5] [--seconds 1.0] [--only zmq grpc kafka] [--sizes]
+                              [--loads "256 x 100 B" answers] [--contenders zmq grpc kafka]
 
 Two processes on loopback for each run; contenders take turns, so that what else the machine does
 hits all of them alike. Figures are medians.
@@ -134,14 +135,26 @@ def main() -> int:
     parser.add_argument("--seconds", type=float, default=1.0, help="of each run, default 1")
     parser.add_argument("--only", nargs="+", choices=KINDS, default=KINDS, help="default: all")
     parser.add_argument("--sizes", action="store_true", help="more sizes of records and frames")
+    parser.add_argument("--loads", nargs="+", metavar="NAME", help="only these, by their names")
+    parser.add_argument("--contenders", nargs="+", metavar="NAME", help="only these of them")
     options = parser.parse_args()
     loads = [
         Load(load.kind, load.record_bytes, load.batch, options.seconds)
         for load in (*LOADS, *(SIZES if options.sizes else ()))
+        if options.loads is None or load.name in options.loads
     ]
+    if options.loads is not None and len(loads) != len({*options.loads}):
+        known = ", ".join(repr(load.name) for load in (*LOADS, *SIZES))
+        parser.error(f"--loads: {known} (the last {len(SIZES)} with --sizes)")
     with ExitStack() as stack:
+        chosen = contenders(options.only, stack)
+        if options.contenders is not None:
+            names = ", ".join(repr(each.name) for each in chosen)
+            chosen = [each for each in chosen if each.name in options.contenders]
+            if len(chosen) != len({*options.contenders}):
+                parser.error(f"--contenders: {names}")
         results = measure(
-            contenders(options.only, stack),
+            chosen,
             loads,
             runs=options.runs,
             progress=lambda line: print(line, file=sys.stderr, flush=True),

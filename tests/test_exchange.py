@@ -1,9 +1,12 @@
 """The exchange: one application over every transport, chosen by a URL and nothing else."""
 
+import asyncio
+import time
 import uuid
 from pathlib import Path
 
 import pytest
+from aiokafka.admin import AIOKafkaAdminClient
 
 from dsp import NodeId, TransportConfig, create_session
 from dsp.testing import Host, LinkConditions, World
@@ -91,6 +94,32 @@ def test_the_url_alone_swaps_the_transport(
     assert lines[0] == f"3 nodes exchange 50 batches with each other over {url}"
     assert lines[1] == "  30 of 300 batches counted"
     assert lines[-1] == "ok: 3 nodes agree on 300 batches (0 frames rejected)"
+
+
+def test_nothing_stays_on_the_brokers_when_all_is_done(
+    told: Told, kafka_broker: KafkaBroker | ExternalBroker
+) -> None:
+    prefix = f"exchange-{uuid.uuid4()}"
+    url = f"kafka://{kafka_broker.bootstrap}/{prefix}"
+    told("--transport", url, "--batches", "9000", "--patience", "0.1", code=1)
+    assert len(topics_of(kafka_broker.bootstrap, prefix)) == 2 * len(NAMES)
+    told("--transport", url, "--batches", "1")
+    until = time.monotonic() + 20
+    while left := topics_of(kafka_broker.bootstrap, prefix):
+        assert time.monotonic() < until, f"left on the brokers: {left}"
+        time.sleep(0.05)  # deleted by the controller; the broker hears of it a moment later
+
+
+def topics_of(bootstrap: str, prefix: str) -> list[str]:
+    async def ask() -> list[str]:
+        admin = AIOKafkaAdminClient(bootstrap_servers=bootstrap)
+        await admin.start()
+        try:
+            return sorted(name for name in await admin.list_topics() if name.startswith(prefix))
+        finally:
+            await admin.close()
+
+    return asyncio.run(ask())
 
 
 def test_a_log_that_holds_frames_of_a_run_that_was_broken_off(

@@ -105,6 +105,14 @@ class TransportConfig(Section):
             "leaves slow readers in peace."
         ),
     )
+    epoch_file: str | None = Field(
+        default=None,
+        description=(
+            "File in which this endpoint, and no other, keeps the number of its last start. Peers "
+            "refuse a start whose number is not above the last; by default the number is the wall "
+            "clock. Set it where a clock may be set back: a machine without a battery for it."
+        ),
+    )
     kafka: KafkaConfig = Field(
         default=KafkaConfig(), description="How kafka:// talks to its brokers."
     )

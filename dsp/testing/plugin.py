@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 TRACE_LINES = 20
 
 _no_kafka = pytest.StashKey[str]()
+_NO_KAFKA = "dsp_no_kafka"
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -105,6 +106,10 @@ def kafka_broker(
             yield broker
     except KafkaUnavailable as error:
         pytestconfig.stash[_no_kafka] = str(error)
+        if (told := getattr(pytestconfig, "workeroutput", None)) is not None:
+            told[_NO_KAFKA] = str(
+                error
+            )  # a worker of pytest-xdist: another process has the summary
         if os.environ.get("CI", "").lower() in ("true", "1"):
             pytest.fail(f"CI=true, and there is no Kafka: {error}", pytrace=False)
         pytest.skip(f"no Kafka: {error}")
@@ -119,6 +124,14 @@ def _announce(config: pytest.Config) -> Callable[[str], None]:
             print(f"\n[kafka] {line}", file=sys.stderr, flush=True)
 
     return say
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodedown(node: Any, error: object) -> None:  # noqa: ANN401 - of pytest-xdist
+    """Take over from a worker of pytest-xdist that it had no Kafka."""
+    reason = getattr(node, "workeroutput", {}).get(_NO_KAFKA)
+    if reason is not None:
+        node.config.stash[_no_kafka] = reason
 
 
 def pytest_terminal_summary(

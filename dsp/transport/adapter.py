@@ -5,7 +5,6 @@ to let go. Everything that is easy to get wrong about waiting, cancelling and cl
 """
 
 import asyncio
-import time
 from abc import abstractmethod
 from enum import Enum, auto
 from typing import TYPE_CHECKING, Final, Generic, TypeVar
@@ -27,6 +26,7 @@ from dsp.transport.base import (
     Undelivered,
 )
 from dsp.transport.condition import Condition
+from dsp.transport.epochs import epoch_of_start
 from dsp.transport.link import TURN_BYTES, TURN_PER_FRAME, LaneCounters, Link
 from dsp.transport.passage import Inbox
 from dsp.transport.queues import BoundedQueue
@@ -95,9 +95,8 @@ class AdapterTransport(Transport, Generic[LinkT]):
             raise ClosedError(f"{self._name} was started before; make a new endpoint")
         self._state = _State.OPEN
         self._loop = asyncio.get_running_loop()
-        # Wall time, because it goes on while a process is down.
-        self._epoch = time.time_ns()
         try:
+            self._epoch = self._next_epoch()
             await self._open()
         except BaseException:
             self.abort()
@@ -196,6 +195,9 @@ class AdapterTransport(Transport, Generic[LinkT]):
         if self._state in (_State.CLOSED, _State.ABORTED):
             return
         self._finish(_State.ABORTED)
+
+    def _next_epoch(self) -> int:
+        return epoch_of_start(self._config.epoch_file)
 
     # -- for subclasses to call -----------------------------------------------------------
 

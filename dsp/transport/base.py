@@ -276,6 +276,17 @@ class Transport(ABC):
     def abort(self) -> None:
         """Let go of everything at once, handing over nothing. Synchronous, for ``finally``."""
 
+    async def retire(self) -> None:
+        """Close, and leave nothing behind: this id will not come back.
+
+        A durable transport deletes what it keeps for the id, received or not; a volatile one keeps
+        nothing, so that for it this is ``aclose``. May be called in every state, and again.
+
+        Raises:
+            ConnectError: what is kept elsewhere cannot be deleted now. The endpoint is closed.
+        """
+        await self.aclose()
+
     async def __aenter__(self) -> Self:
         await self.start()
         return self

@@ -71,6 +71,9 @@ class Conversing(AdapterTransport[SessionLink]):
         )
         self._outgoing.progress = self._adapter_has_room
 
+    def _next_epoch(self) -> int:
+        return 0  # the adapter has one, and takes it when it starts
+
     def _adapter_has_room(self) -> None:
         for conversation in self._conversations.values():
             for link in conversation.links.values():
@@ -157,7 +160,10 @@ class Conversing(AdapterTransport[SessionLink]):
             self._rejected(Lane.CONTROL)
             logger.warning("%s broke the session protocol: %s", effect.sender, effect.reason)
         else:
-            reason = "a newer incarnation of this node is known there: this one is stale"
+            reason = (
+                "a newer incarnation of this node is known there: this one is stale, or its clock "
+                "was set back (transport.epoch_file)"
+            )
             logger.error("%s refuses %s: %s", conversation.peer.id, self._node, reason)
             self._problem(f"stale at {conversation.peer.id}", f"{conversation.peer.id}: {reason}")
             self._refused(conversation.peer, reason)

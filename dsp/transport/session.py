@@ -148,6 +148,10 @@ class Session(Conversing):
 
     # -- life -----------------------------------------------------------------------------
 
+    async def retire(self) -> None:
+        await self.aclose()
+        await self._adapter.retire()
+
     async def _open(self) -> None:
         if isinstance(self._adapter, AdapterTransport):
             for lane in Lane:
@@ -322,6 +326,8 @@ class Session(Conversing):
             else:
                 conversation = self._conversation(inbound.sender)
                 if self.guarantees.durable:
+                    if conversation.machine.phase is Phase.CLOSED:
+                        return  # not heard, so not done: the log has it for the next incarnation
                     self._logged = inbound
                 self._feed(conversation, Received(inbound.sender.id, segment, inbound.lane))
                 if self.guarantees.durable and self._logged is None:

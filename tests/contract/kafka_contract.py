@@ -65,8 +65,8 @@ class SecuredKafkaHarness(KafkaHarness):
     """``kafka://`` with SCRAM over TLS."""
 
     peers_at_once = 10
-    slow_frames = 2000
-    cancel_steps = range(0, 50, 7)
+    slow_frames = 1000
+    cancel_steps = range(0, 50, 12)
 
     @pytest.fixture(autouse=True)
     def _with_secrets(self, kafka_secrets: Secrets) -> None:

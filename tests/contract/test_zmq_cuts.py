@@ -1,9 +1,6 @@
 """Links of the mesh that are cut in mid-stream: the sessions over them lose and double nothing."""
 
 import asyncio
-import os
-import socket
-from collections.abc import Iterator
 
 import pytest
 
@@ -12,11 +9,9 @@ from dsp.testing.contract.harness import check, numbers
 from dsp.testing.contract.streams import Stream
 from dsp.transport.base import Transport
 from dsp.transport.zmq.address import Address
+from tests.contract.cutting import BETWEEN, cut
 from tests.contract.sessions import Sessions
 from tests.contract.zmq_contract import CurveHarness, ZmqHarness
-
-# Frames that flow between two cuts; another number each time, so that cuts come at any point.
-BETWEEN = (1, 7, 40, 150)
 
 
 class Cuts(Sessions, ZmqHarness):
@@ -45,7 +40,7 @@ class Cuts(Sessions, ZmqHarness):
                 data, control = round_ % 3 != 1, round_ % 3 != 0
                 ports = [_port(b, Lane.DATA)] * data
                 ports += [_port(b, Lane.CONTROL), _port(a, Lane.CONTROL)] * control
-                assert _cut(ports) > 0
+                assert cut(ports) > 0
                 expected["a"] += data + control
                 expected["b"] += control
                 await self.eventually(
@@ -84,27 +79,3 @@ def _port(endpoint: Transport, lane: Lane) -> int:
 
 def _reconnects(endpoint: Transport, to: Transport) -> int:
     return endpoint.health().reconnects.get(to.contact.id, 0)
-
-
-def _cut(ports: list[int]) -> int:
-    """End every connection to these ports, as a broken network does; give how many there were."""
-    count = 0
-    for end in _sockets():
-        with end:
-            try:
-                if end.family == socket.AF_INET and end.getpeername()[1] in ports:
-                    end.shutdown(socket.SHUT_RDWR)
-                    count += 1
-            except OSError:
-                continue  # it listens, or is over already
-    return count
-
-
-def _sockets() -> Iterator[socket.socket]:
-    """Give the sockets of this process, libzmq's among them, under descriptors of their own."""
-    for name in os.listdir("/proc/self/fd"):
-        try:
-            if os.readlink(f"/proc/self/fd/{name}").startswith("socket:"):
-                yield socket.socket(fileno=os.dup(int(name)))
-        except OSError:
-            continue  # closed meanwhile, by a thread of libzmq's

@@ -42,11 +42,14 @@ class Stream:
         self.got: list[int] = []
         self.ending = False
 
+    def next(self) -> bytes:
+        """Give the frame to send next."""
+        return numbered(self.accepted, self.filler)
+
     async def send(self) -> None:
         """Send until told to end."""
         while not self.ending:
-            frame = numbered(self.accepted, self.filler)
-            await self.sender.send(self.receiver.contact, frame, lane=Lane.DATA)
+            await self.sender.send(self.receiver.contact, self.next(), lane=Lane.DATA)
             self.accepted += 1
             if self.accepted % 20 == 0:
                 await asyncio.sleep(0.01)  # leave the cores to the broker that comes back
@@ -78,13 +81,13 @@ class Stream:
 
 
 @asynccontextmanager
-async def stream(sender: Transport, receiver: Transport) -> AsyncIterator[Stream]:
+async def stream(sender: Transport, receiver: Transport, size: int = 1000) -> AsyncIterator[Stream]:
     """Run a stream while something happens to the brokers, and check it at the end."""
-    flow = Stream(sender, receiver)
+    flow = Stream(sender, receiver, size)
     async with asyncio.timeout(PATIENCE), asyncio.TaskGroup() as group:
         group.create_task(flow.send())
         group.create_task(flow.receive())
-        await flow.passed(200)
+        await flow.passed(50)
         yield flow
         await flow.passed(200)
         flow.ending = True

@@ -3,14 +3,16 @@
 import asyncio
 import os
 import signal
+import subprocess
 from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import pytest
 
 from dsp.core.types import Lane
 from dsp.errors import EndOfStream, WouldBlock
 from dsp.testing.contract.harness import numbers
-from dsp.testing.kafka import KafkaBroker, start_broker, start_cluster
+from dsp.testing.kafka import BrokerOptions, KafkaBroker, start_broker, start_cluster
 from dsp.transport.base import Frame, HealthState, Transport, Undelivered
 from tests.contract.kafka_contract import fresh_prefix
 from tests.integration.kafka_stream import endpoints, stream
@@ -109,6 +111,43 @@ async def test_a_broker_that_hangs_is_noticed(broker: KafkaBroker) -> None:
             os.kill(broker.pid, signal.SIGCONT)
         await flow.passed(200)
         await eventually(lambda: a.health().state is HealthState.OK, "health again")
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path, kafka_broker: object) -> Iterator[Path]:
+    """A file system with little room, where one can be mounted."""
+    folder = tmp_path / "disk"
+    folder.mkdir()
+    mount = ["mount", "-t", "tmpfs", "-o", "size=16m", "tmpfs", str(folder)]
+    tried = subprocess.run(mount, capture_output=True, text=True, check=False)
+    if tried.returncode != 0:
+        pytest.skip(f"no small file system can be mounted here: {tried.stderr.strip()}")
+    yield folder
+    subprocess.run(["umount", "--lazy", str(folder)], check=True)
+
+
+async def test_a_broker_whose_disk_is_full(small_disk: Path) -> None:
+    """It ends itself: health tells, the sender is held back; with room again, all arrives."""
+    room = ["mount", "-o", "remount,size=512m", str(small_disk)]
+    with start_broker(BrokerOptions(data=small_disk)) as broker:
+        async with (
+            endpoints("a", "b", url=url_of(broker), send_queue_frames=16) as (a, b),
+            stream(a, b, size=100_000) as flow,
+        ):
+            await degraded(a)
+            await eventually(lambda: is_full(a), "a queue that takes no more")
+            await asyncio.to_thread(broker.stop)
+            assert "No space left on device" in broker.log
+            await asyncio.to_thread(subprocess.run, room, check=True)
+            await asyncio.to_thread(broker.start)
+            await flow.passed(200)
+            await eventually(lambda: a.health().state is HealthState.OK, "health again")
+
+
+def is_full(sender: Transport) -> bool:
+    """Tell whether the DATA lane of a sender that runs takes no more."""
+    queued = sender.statistics().lanes[Lane.DATA].send_queue_frames
+    return queued >= 16 and sender.health().unacknowledged_frames > 0
 
 
 async def test_a_receiver_resumes_after_what_it_was_done_with(broker: KafkaBroker) -> None:

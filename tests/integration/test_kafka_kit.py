@@ -6,6 +6,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -22,6 +23,7 @@ from dsp.testing.kafka import (
 )
 from dsp.testing.kafka.process import BrokerProcess, answers, free_ports
 from dsp.testing.kafka.settings import server_properties
+from dsp.testing.kafka.storage import copy_storage
 from tests.contract.kafka_contract import own_broker
 
 pytest_plugins = ["pytester"]
@@ -132,6 +134,49 @@ def test_settings_of_listeners(tmp_path: Path) -> None:
         "--add-scram",
         "SCRAM-SHA-512=[name=alice,password=secret]",
     ]
+
+
+def test_storage_is_made_once_and_copied(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DSP_CACHE", str(tmp_path / "cache"))
+    made: list[Path] = []
+
+    def make(settings: Path) -> None:
+        made.append(settings)
+        lines = dict(line.split("=", 1) for line in settings.read_text().splitlines())
+        folder = Path(lines["log.dirs"])
+        folder.mkdir()
+        (folder / "meta.properties").write_text(
+            "#\nversion=1\ncluster.id=x\nnode.id=1\ndirectory.id=y\n"
+        )
+        (folder / "bootstrap.checkpoint").write_bytes(b"\x00")
+
+    identities = []
+    for node in (1, 2):
+        copy_storage(tmp_path / str(node), "cluster", node, make)
+        identities.append((tmp_path / str(node) / "meta.properties").read_text())
+        assert (tmp_path / str(node) / "bootstrap.checkpoint").read_bytes() == b"\x00"
+    assert len(made) == 1
+    assert [text.splitlines()[:4] for text in identities] == [
+        ["#", "version=1", "cluster.id=cluster", f"node.id={node}"] for node in (1, 2)
+    ]
+    assert identities[0].splitlines()[4] != identities[1].splitlines()[4], "two disks, one id"
+
+
+def test_without_kafka_a_worker_of_xdist_tells_its_controller(
+    pytestconfig: pytest.Config,
+) -> None:
+    """As the summary is written by another process than the one that found no Kafka."""
+    plugin = pytestconfig.pluginmanager.getplugin("dsp")
+    node = SimpleNamespace(
+        workeroutput={"dsp_no_kafka": "no Java"}, config=SimpleNamespace(stash=pytest.Stash())
+    )
+    plugin.pytest_testnodedown(node, None)
+    lines: list[str] = []
+    reporter = SimpleNamespace(
+        section=lines.append, write_line=lambda line, **_: lines.append(line)
+    )
+    plugin.pytest_terminal_summary(reporter, node.config)
+    assert lines == ["Kafka", "Tests that need Kafka did not run: no Java"]
 
 
 def test_a_broker_that_ends_shows_its_log(tmp_path: Path) -> None:

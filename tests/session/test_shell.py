@@ -3,6 +3,7 @@
 import asyncio
 import struct
 from collections.abc import Callable, Coroutine
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -10,11 +11,12 @@ import pytest
 from dsp.config import SessionConfig, TransportConfig
 from dsp.core.session.segments import Segment, SegmentKind, Window
 from dsp.core.session.wire import SegmentCodec
-from dsp.core.types import Lane, NodeId
+from dsp.core.types import Lane, NodeId, Peer
 from dsp.errors import ClosedError, EndOfStream
 from dsp.testing import DROP, PASS, LinkConditions, Packet, Verdict, World
 from dsp.transport.base import Frame, Inbound, PeerDown, Undelivered
 from dsp.transport.session import Session
+from dsp.transport.sim.endpoint import SimTransport
 
 CODEC = SegmentCodec()
 Trial = Callable[[World], Coroutine[Any, Any, None]]
@@ -255,3 +257,41 @@ async def test_a_newcomer_cannot_hold_up_closing(world: World) -> None:
             await closing
         await asyncio.sleep(10)
         assert undelivered(await rest(c)) == [b"hello"]
+
+
+class Logging(SimTransport):
+    """Says that it is durable, notes what is done, and has one more record as it closes."""
+
+    late: Segment | None = None
+
+    def __init__(self, *arguments: Any) -> None:  # noqa: ANN401
+        super().__init__(*arguments)
+        self.done_with: list[object] = []
+
+    async def _open(self) -> None:
+        await super()._open()
+        self.guarantees = replace(self.guarantees, durable=True)
+
+    def done(self, frame: Frame) -> None:
+        self.done_with.append(frame.receipt)
+
+    async def aclose(self) -> None:
+        if self.late is not None:
+            sender = Peer(NodeId("a"), "sim://world/a")
+            self._arrived(sender, Lane.DATA, CODEC.encode(self.late), "late")
+        await super().aclose()
+
+
+async def test_what_a_log_brings_while_a_session_closes_is_not_done(world: World) -> None:
+    """Nobody hears it any more, so the next incarnation must get it."""
+    config = TransportConfig(url="sim://world/b")
+    below = Logging.from_config(config, NodeId("b"))
+    session = Session(below, config, NodeId("b"))
+    async with session:
+        early = Segment(SegmentKind.DATA, 7, 0, 1, (b"early",))
+        below._arrived(Peer(NodeId("a"), "sim://world/a"), Lane.DATA, CODEC.encode(early), "early")
+        frame = await session.receive(Lane.DATA)
+        assert isinstance(frame, Frame)
+        session.done(frame)
+        below.late = early._replace(sequence=2, payloads=(b"late",))
+    assert below.done_with == ["early"]

@@ -6,7 +6,7 @@ from typing import Any
 from dsp.core.types import Lane, NodeId, Peer
 from dsp.errors import ClosedError, EndOfStream
 from dsp.testing.contract.harness import ContractHarness, check, numbered, numbers
-from dsp.transport.base import Undelivered
+from dsp.transport.base import Frame, Undelivered
 
 __all__ = ["ClosingContract"]
 
@@ -104,6 +104,27 @@ class ClosingContract(ContractHarness):
             async with self.endpoints("a") as (again,):
                 await b.send(again.contact, b"hello again", lane=Lane.DATA)
                 assert (await self.next_frame(again, Lane.DATA)).payload == b"hello again"
+
+    @check
+    async def test_retire_leaves_nothing_behind(self) -> None:
+        """In any state, and again; what waited for the id, read or not, is gone with it."""
+        never = self.make("never")
+        await self.soon(never.retire(), "retiring what was never started")
+        async with self.endpoints("a") as (a,):
+            async with self.endpoints("b") as (b,):
+                for number in range(3):
+                    await a.send(b.contact, numbered(number), lane=Lane.DATA)
+                frame = await self.soon(b.receive(Lane.DATA), "a frame")  # and it is never done
+                assert isinstance(frame, Frame)
+                await self.soon(b.retire(), "retiring")
+                await self.soon(b.retire(), "retiring again")
+                await self.refused(
+                    ClosedError, b.send(a.contact, b"", lane=Lane.DATA), "send after retiring"
+                )
+            async with self.endpoints("c", "b") as (c, again):
+                await c.send(again.contact, numbered(9), lane=Lane.DATA)
+                got = numbers(await self.payloads(again, Lane.DATA, 1))
+                assert got == [9], f"{got[0]} was sent to the one that is gone for good"
 
     @check
     async def test_calls_at_the_wrong_time(self) -> None:

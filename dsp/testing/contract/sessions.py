@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 from dsp.core.types import Lane, NodeId, Peer
 from dsp.errors import EndOfStream
 from dsp.testing.contract.child import report
+from dsp.testing.contract.child_process import ChildProcess
 from dsp.testing.contract.harness import check, numbers
 from dsp.testing.contract.processes import ProcessHarness
 from dsp.testing.contract.streams import FINAL, Stream
@@ -91,6 +92,9 @@ class Observer:
 class SessionProcessContract(ProcessHarness):
     """What is asked of a session whose peer is in a process of its own.
 
+    Over a durable transport nothing is ever named when a receiver dies: the log has it, and hands
+    it to whoever comes next under that id.
+
     Put it beside a harness whose ``make`` gives sessions. ``kills`` and ``stops`` say how often.
 
     Attributes:
@@ -113,6 +117,7 @@ class SessionProcessContract(ProcessHarness):
 
         What was accepted has arrived at some incarnation, or it is named, or both where the
         acknowledgement was not back in time. Nothing arrives twice, and nothing is named twice.
+        Out of a log all of it arrives, and again what the dead one had not done.
         """
         arrived: list[list[int]] = []
         stream, observer = Stream(), Observer()
@@ -128,21 +133,25 @@ class SessionProcessContract(ProcessHarness):
                     arrived.append(child.arrived[Lane.DATA])
                     await child.received(self.frames_before(round_))
                     if round_ == self.kills:
-                        await self.soon(stream.end(), "the last frames to be accepted")
-                        last = range(stream.accepted - FINAL, stream.accepted)
-                        await child.until(
-                            lambda last=last: set(last) <= child.seen[Lane.DATA],  # type: ignore[misc]
-                            "the final frames",
-                        )
-                        await child.close()
+                        await self._to_the_end(stream, child)
             observing.cancel()
         await observer.run(sender)
-        _check_account(stream.accepted, arrived, observer, self.small_queues)
+        _check_account(sender, stream.accepted, arrived, observer, self.small_queues)
         assert len(observer.named) <= self.kills
+
+    async def _to_the_end(self, stream: Stream, child: ChildProcess) -> None:
+        """End the stream, and let its last frames arrive."""
+        await self.soon(stream.end(), "the last frames to be accepted")
+        last = set(range(stream.accepted - FINAL, stream.accepted))
+        await child.until(lambda: last <= child.seen[Lane.DATA], "the final frames")
+        await child.close()
 
     @check
     async def test_frames_are_named_when_a_receiver_dies_for_good(self) -> None:
-        """Nobody returns: after ``dead_after`` the frames come back, without being asked for."""
+        """Nobody returns: after ``dead_after`` the frames come back, without being asked for.
+
+        A log keeps them instead, for whoever comes much later.
+        """
         stream, observer = Stream(), Observer()
         settings = self._settings(dead_after=1.0)
         async with (
@@ -153,15 +162,24 @@ class SessionProcessContract(ProcessHarness):
             async with self.child("receiver", **settings) as child:
                 streaming = group.create_task(stream.run(sender, child.peer))
                 await child.received(self.burst)
+            arrived = [child.arrived[Lane.DATA]]
             await self.soon(observer.told_down(1), "a PeerDown")
-            await self.eventually(lambda: bool(observer.named), "frames that come back")
+            if sender.guarantees.durable:
+                async with self.child("receiver", **settings) as heir:
+                    await self._to_the_end(stream, heir)
+                    arrived.append(heir.arrived[Lane.DATA])
+            else:
+                await self.eventually(lambda: bool(observer.named), "frames that come back")
             for task in (streaming, observing):
                 task.cancel()
         await observer.run(sender)
+        if sender.guarantees.durable:
+            _check_account(sender, stream.accepted, arrived, observer, self.small_queues)
+            return
         # The send that was cancelled may have been accepted in its last moment.
         accepted = max(stream.accepted, 1 + max(observer.named[-1]))
         assert accepted <= stream.accepted + 1
-        _check_account(accepted, [child.arrived[Lane.DATA]], observer, self.small_queues)
+        _check_account(sender, accepted, arrived, observer, self.small_queues)
 
     @check
     async def test_nothing_is_lost_when_a_receiver_is_stopped(self) -> None:
@@ -192,13 +210,22 @@ class SessionProcessContract(ProcessHarness):
 
 
 def _check_account(
-    accepted: int, arrived: list[list[int]], observer: Observer, bounds: dict[str, Any]
+    sender: Transport,
+    accepted: int,
+    arrived: list[list[int]],
+    observer: Observer,
+    bounds: dict[str, Any],
 ) -> None:
     """Compare what was accepted with what arrived at each incarnation and what was named."""
     for number, got in enumerate(arrived):
         assert got == list(range(got[0], got[0] + len(got))), f"incarnation {number}: gaps"
     everything = [number for got in arrived for number in got]
-    assert len(everything) == len(set(everything)), "a frame arrived at two incarnations"
+    if sender.guarantees.durable:
+        assert not observer.named, "named, though a log keeps it"
+        starts = [got[0] for got in arrived]
+        assert starts == sorted(starts), f"what was done came again: {starts}"
+    else:
+        assert len(everything) == len(set(everything)), "a frame arrived at two incarnations"
     named = [number for batch in observer.named for number in batch]
     assert named == sorted(set(named)), "frames named twice, or out of order"
     lost = set(range(accepted)).difference(everything, named)

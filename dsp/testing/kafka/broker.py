@@ -1,11 +1,8 @@
 """Real Apache Kafka brokers on this machine, for tests that stop, kill and restart them."""
 
-import base64
-import shutil
 import subprocess
 import sys
 import tempfile
-import uuid
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
@@ -17,6 +14,7 @@ from dsp.testing.kafka.jars import class_path
 from dsp.testing.kafka.java import find_java
 from dsp.testing.kafka.process import BrokerProcess, free_ports, tail
 from dsp.testing.kafka.settings import BrokerOptions, server_properties
+from dsp.testing.kafka.storage import copy_storage, new_id
 
 __all__ = ["KafkaBroker", "start_broker", "start_cluster"]
 
@@ -60,11 +58,13 @@ class KafkaBroker:
         self._java = java
         self._jars = jars
         self._cluster = cluster
+        self._node = node
         self._options = options
         self._process: BrokerProcess | None = None
         names = ["PLAINTEXT", *(listener.name for listener in options.listeners)]
         self.ports = dict(zip(names, free_ports(len(names)), strict=True))
         """The port of every listener by name; kept over restarts."""
+        self._data = folder / "log" if options.data is None else options.data / str(node)
         self._settings = folder / "server.properties"
         self._settings.write_text(
             server_properties(
@@ -72,7 +72,7 @@ class KafkaBroker:
                 node=node,
                 voters=voters,
                 ports={**self.ports, "CONTROLLER": voters[node]},
-                folder=folder,
+                folder=self._data,
             )
         )
         self._settings.chmod(0o600)
@@ -104,7 +104,7 @@ class KafkaBroker:
         """
         if self.running:
             raise KafkaStartError("the broker runs already")
-        if not (self._folder / "log").exists():
+        if not self._data.exists():
             self._format()
         self._process = BrokerProcess(
             [*self._command(_HEAP), "kafka.Kafka", str(self._settings)],
@@ -160,9 +160,18 @@ class KafkaBroker:
         return [str(self._java), f"-Xmx{heap}", *_JVM, "-cp", self._jars]
 
     def _format(self) -> None:
-        tool = ["kafka.tools.StorageTool", "format", "-t", self._cluster, "-c"]
+        with_users = self._options.scram_arguments()
+        if with_users:  # their passwords, if only as hashes, are for no cache
+            self._run_storage_tool(self._settings, with_users)
+        else:
+            copy_storage(
+                self._data, self._cluster, self._node, lambda file: self._run_storage_tool(file, [])
+            )
+
+    def _run_storage_tool(self, settings: Path, arguments: list[str]) -> None:
+        tool = ["kafka.tools.StorageTool", "format", "-t", self._cluster, "-c", str(settings)]
         done = subprocess.run(
-            [*self._command("128m"), *tool, str(self._settings), *self._options.scram_arguments()],
+            [*self._command("128m"), *tool, *arguments],
             capture_output=True,
             text=True,
             timeout=_PATIENCE,
@@ -170,6 +179,12 @@ class KafkaBroker:
         )
         if done.returncode != 0:
             raise KafkaStartError(f"the storage tool refuses:\n{done.stdout}\n{done.stderr}")
+
+
+def _remove(folder: Path) -> None:
+    """Remove a folder, without waiting for it: thousands of topics take many seconds."""
+    orphan = ["sh", "-c", 'rm -rf -- "$1" &', "remove", str(folder)]
+    subprocess.run(orphan, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, check=False)
 
 
 @contextmanager
@@ -210,13 +225,11 @@ def start_cluster(
     """
     java = find_java()
     jars = class_path(say)
-    cluster = base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
-    # The storage tool takes a leading dash for an option.
-    cluster = cluster.replace("-", "a").replace("_", "b")
+    cluster = new_id()
     voters = dict(enumerate(free_ports(size), start=1))
     with ExitStack() as stack:
         folder = Path(tempfile.mkdtemp(prefix="dsp-kafka-"))
-        stack.callback(shutil.rmtree, folder, ignore_errors=True)
+        stack.callback(_remove, folder)
         brokers = []
         for node in voters:
             home = folder / str(node)

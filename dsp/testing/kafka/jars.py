@@ -8,7 +8,7 @@ from pathlib import Path
 
 from dsp.testing.kafka.errors import KafkaUnavailable
 
-__all__ = ["KAFKA_VERSION", "cache_folder", "class_path"]
+__all__ = ["KAFKA_VERSION", "alone", "cache_folder", "class_path", "kafka_folder"]
 
 KAFKA_VERSION = "4.3.1"
 
@@ -23,6 +23,11 @@ def cache_folder() -> Path:
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "dsp"
 
 
+def kafka_folder() -> Path:
+    """Give the part of the cache folder that is for this version of Kafka."""
+    return cache_folder() / "kafka" / KAFKA_VERSION
+
+
 def class_path(say: Callable[[str], None]) -> str:
     """Give the class path of Kafka; download the jars if they are not in the cache.
 
@@ -32,10 +37,10 @@ def class_path(say: Callable[[str], None]) -> str:
     Raises:
         KafkaUnavailable: they are not there and cannot be downloaded.
     """
-    folder = cache_folder() / "kafka" / KAFKA_VERSION
+    folder = kafka_folder()
     # The list is written last, so a download that was cut short is not taken for whole.
     listed = folder / "jars.txt"
-    with _alone(folder):
+    with alone(folder):
         jars = listed.read_text().splitlines() if listed.exists() else []
         if not jars or not all(Path(jar).exists() for jar in jars):
             say(f"downloading Apache Kafka {KAFKA_VERSION} with jgo into {folder} (once, ~40 MB)")
@@ -66,7 +71,7 @@ def _resolve(folder: Path) -> list[Path]:
 
 
 @contextmanager
-def _alone(folder: Path) -> Iterator[None]:
+def alone(folder: Path) -> Iterator[None]:
     """Keep other test runs of this machine out while the folder is filled."""
     try:
         folder.mkdir(parents=True, exist_ok=True)

@@ -59,12 +59,15 @@ class BrokerOptions:
         super_users: users who may do everything. If not empty, all others may do nothing; clients
             of the plain port may do everything in any case.
         settings: more lines for ``server.properties``; they win.
+        data: folder for what brokers store, each below its number; a disk that a test fills, for
+            instance. By default they store it beside their settings.
     """
 
     listeners: Sequence[Listener] = ()
     users: Mapping[str, str] = field(default_factory=dict)
     super_users: Sequence[str] = ()
     settings: Mapping[str, str] = field(default_factory=dict)
+    data: Path | None = None
 
     def scram_arguments(self) -> list[str]:
         """Give the arguments of the storage tool that create the users for SCRAM."""
@@ -92,7 +95,7 @@ def server_properties(
         node: number of this broker.
         voters: controller port of every broker by number.
         ports: port of every listener by name, ``PLAINTEXT`` and ``CONTROLLER`` among them.
-        folder: where the broker keeps its log.
+        folder: where the broker stores its records.
     """
     replicas = str(len(voters))
     addresses = {name: f"{name}://127.0.0.1:{port}" for name, port in ports.items()}
@@ -109,7 +112,7 @@ def server_properties(
             address for name, address in addresses.items() if name != "CONTROLLER"
         ),
         "listener.security.protocol.map": ",".join(f"{n}:{p}" for n, p in protocols.items()),
-        "log.dirs": str(folder / "log"),
+        "log.dirs": str(folder),
         "offsets.topic.replication.factor": replicas,
         "transaction.state.log.replication.factor": replicas,
         "transaction.state.log.min.isr": "1",

@@ -84,10 +84,10 @@ class KafkaTransport(AdapterTransport[KafkaLink]):
             await asyncio.wait([self._ending])
 
     async def retire(self) -> None:
-        """Close, and delete the inbox with all that is in it. For good, and for nobody else.
+        """Close, and delete the inbox with all that is in it; see ``Transport.retire``.
 
         Frames that were not received are gone, and peers that still send to this id are told that
-        it has no inbox. May be called in every state, and again.
+        it has no inbox.
 
         Raises:
             ConnectError: the brokers cannot be reached, or refuse.
