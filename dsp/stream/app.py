@@ -20,6 +20,7 @@ from dsp.scaling.events import Member, Start
 from dsp.scaling.place import Place
 from dsp.stream.alone import Alone
 from dsp.stream.deciding import Deciders, decider_for
+from dsp.stream.ends import check_ends
 from dsp.stream.graph import Graph, Kind, Operator
 from dsp.stream.host import Host
 from dsp.stream.pipeline import Pipeline
@@ -69,6 +70,7 @@ def run(
         config = Config()
     described = load_pipeline(pipeline) if isinstance(pipeline, str) else pipeline
     graph = described.graph()
+    check_ends(graph, config.stream.delivery)
     if processes:
         if not isinstance(pipeline, str):
             raise ConfigError(
@@ -182,7 +184,10 @@ class App:
             running.cancel()
             await asyncio.wait([running])
             await self._stack.aclose()
+        error = None if running.cancelled() else running.exception()
         if exc is None:
+            if error is not None:
+                raise error
             self._check_faults()
 
     async def _start(self) -> None:
@@ -244,8 +249,13 @@ class App:
 
     def _check_faults(self) -> None:
         faults = self.summary.faults
-        if faults:
-            raise DspError("\n".join(faults))
+        if not faults:
+            return
+        errors = self._host.errors if self._host is not None else []
+        known = next((error for error in errors if isinstance(error, DspError)), None)
+        if known is not None:
+            raise known
+        raise DspError("\n".join(faults)) from (errors[0] if errors else None)
 
     def _require_running(self) -> "asyncio.Task[None]":
         if self._running is None:

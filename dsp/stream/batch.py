@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["Batch", "put_together", "origin", "child", "MAX_SOURCES", "MAX_OFFSET"]
+__all__ = ["Batch", "put_together", "origin", "child", "composed", "MAX_SOURCES", "MAX_OFFSET"]
 
 OFFSET_BITS: Final = 48
 MAX_SOURCES: Final = 1 << (64 - OFFSET_BITS)
@@ -40,6 +40,11 @@ def child(parent: int, salt: int, index: int) -> int:
     """
     branch = ((parent >> 64) * SPREAD + salt + index + 1) & MASK
     return (parent & MASK) | (branch or 1) << 64
+
+
+def composed(ids: Sequence[int]) -> int:
+    """Tell batches that are put together of other records by a number, in any order of them."""
+    return (sum(ids) * SPREAD + len(ids)) & MASK
 
 
 @dataclass(slots=True)

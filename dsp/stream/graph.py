@@ -191,7 +191,7 @@ def _edge_faults(operators: list[Operator], edges: list[Edge]) -> Iterable[str]:
 def _operator_faults(operator: Operator, edges: list[Edge]) -> Iterable[str]:
     name = operator.name
     before = any(edge.target == name for edge in edges)
-    after = any(edge.source == name for edge in edges)
+    after = any(edge.source == name and edge.target != DEAD_LETTERS for edge in edges)
     if operator.kind is Kind.SOURCE and before:
         yield f"{name}: nothing can be sent to a source"
     if operator.kind is Kind.SINK and after:

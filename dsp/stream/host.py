@@ -18,7 +18,7 @@ from dsp.errors import ClosedError
 from dsp.scaling.place import Place
 from dsp.stream.deciding import Deciders
 from dsp.stream.figures import figures_of
-from dsp.stream.graph import Graph
+from dsp.stream.graph import Graph, Kind
 from dsp.stream.instance import Instance
 from dsp.stream.offsets import OffsetStore
 from dsp.stream.router import Router
@@ -65,6 +65,7 @@ class Host(Router):
         self.config = config
         self.watcher = watcher
         self.faults: list[str] = []
+        self.errors: list[BaseException] = []
         self.events: list[tuple[float, str, str, int]] = []
         self._spawner = spawner
         self._make_decider = make_decider
@@ -184,6 +185,11 @@ class Host(Router):
         self._finals.append({**figures_of(instance), "over": reason, "clean": clean})
         if not clean:
             self.faults.append(f"{instance.name}: {reason}")
+            if instance.error is not None:
+                self.errors.append(instance.error)
+                if instance.operator.kind is Kind.SINK:
+                    # There is no other one: what is under way would wait for ever.
+                    self._fail(instance.error)
         closing = self._loop.create_task(instance.close(), name=f"{instance.name} closing")
         self._closing.add(closing)
         closing.add_done_callback(self._closed)

@@ -83,6 +83,7 @@ class Instance(Speaker):
         self._graph = graph
         self._config = stream
         self._tasks: dict[asyncio.Task[Any], None] = {}
+        self.error: BaseException | None = None
         at_most_once = stream.delivery == "at_most_once"
         edges = [graph.edges[self.operator.name, name] for name in place.downstream]
         self.inlet = Inlet(
@@ -188,8 +189,6 @@ class Instance(Speaker):
         self._end(reason, clean=False)
 
     def _activate(self) -> None:
-        if self.operator.kind is Kind.SINK:
-            self.operator.body.open()
         if self.reader is not None:
             self._start(self.reader.run(), "reader")
         if self.worker is not None:
@@ -210,6 +209,7 @@ class Instance(Speaker):
         self._tasks.pop(task, None)
         if not task.cancelled() and (error := task.exception()) is not None:
             logger.error("%s: %s failed", self.name, task.get_name(), exc_info=error)
+            self.error = error
             self._end(f"{task.get_name()} failed: {error!r}", clean=False)
 
     def _end(self, reason: str, *, clean: bool) -> None:
@@ -230,9 +230,9 @@ class Instance(Speaker):
         tasks = list(self._tasks)
         if tasks:
             await asyncio.wait(tasks)
+        if self.worker is not None:
+            await self.worker.close()
         await self._runner.close()
-        if self.operator.kind is Kind.SINK:
-            self.operator.body.close()
 
     # -- what comes -----------------------------------------------------------------------
 

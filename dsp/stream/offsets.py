@@ -75,6 +75,8 @@ class OffsetStore:
             path.parent.mkdir(parents=True, exist_ok=True)
             self._file = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
             self._file.execute("PRAGMA journal_mode=WAL")
+            # What is forgotten when the power fails is read again: no reason to wait for the disk.
+            self._file.execute("PRAGMA synchronous=NORMAL")
             self._file.execute(
                 "CREATE TABLE IF NOT EXISTS offsets "
                 "(source TEXT PRIMARY KEY, position BLOB, count INTEGER)"

@@ -92,7 +92,7 @@ class Pipeline:
             edges += [
                 Edge(operator.name, DEAD_LETTERS, Grouping.ROUND_ROBIN, JsonCodec())
                 for operator in self._operators
-                if operator.name != DEAD_LETTERS and operator.kind is not Kind.SINK
+                if operator.name != DEAD_LETTERS
             ]
         return Graph.check(self.name, self._operators, edges)
 

@@ -2,16 +2,19 @@
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from dsp.stream.batch import Batch, origin
 from dsp.stream.graph import DEAD_LETTERS, Edge, Operator
+from dsp.stream.letters import DeadLetters
 from dsp.stream.metrics import MetricCollector
 from dsp.stream.offsets import OffsetStore, OffsetTracker, Pending
 from dsp.stream.outlet import Outlet
+from dsp.stream.parcels import Made
 from dsp.stream.runners import Runner
 from dsp.stream.sources.base import Chunk, Source, SourceContext
+from dsp.stream.steps import Failure
 from dsp.stream.tokens import Token
 from dsp.stream.working import make_all
 
@@ -49,6 +52,7 @@ class Reader:
         self._operator = operator
         self._number = number
         self._edges = [edge for edge in edges if edge.target != DEAD_LETTERS]
+        self._letters = DeadLetters(operator.name, operator.name, edges, outlet, metrics)
         self._outlet = outlet
         self._runner = runner
         self._metrics = metrics
@@ -73,8 +77,11 @@ class Reader:
         return self._metrics.total_in
 
     def stop(self) -> None:
-        """Read no more."""
-        self._stop.set()
+        """Read no more, but what the source took in already, if it can tell."""
+        if self._source.drains:
+            self._source.stop()
+        else:
+            self._stop.set()
 
     async def run(self) -> None:
         """Read until the source or the run is over."""
@@ -99,41 +106,60 @@ class Reader:
         stopping = asyncio.ensure_future(self._stop.wait())
         try:
             await asyncio.wait((reading, stopping), return_when=asyncio.FIRST_COMPLETED)
-            if reading.done():
-                return reading.result()
-            return None
         finally:
             for task in (reading, stopping):
                 task.cancel()
             await asyncio.wait((reading, stopping))
+        # Even if it was cancelled: a source may have finished instead.
+        return None if reading.cancelled() else reading.result()
 
     async def _send(self, chunk: Chunk) -> None:
         count = len(chunk.values)
-        offsets = chunk.offsets
-        first = self._read
-        self._read += count
-        if offsets is None:
-            start = origin(self._number, first)
-            batch = Batch(chunk.values, range(start, start + count), self._clock())
-        else:
-            ids = [origin(self._number, offset) for offset in offsets]
-            batch = Batch(chunk.values, ids, self._clock())
-        position = first + count if chunk.position is None else chunk.position
-        pending = self._tracker.read(count, position)
+        batch = Batch(chunk.values, self._ids(chunk, count), self._clock())
+        failures = self._failures(chunk, count)
+        total = count + len(failures)
+        self._read += total
+        position = self._read if chunk.position is None else chunk.position
+        pending = self._tracker.read(total, position)
         token = Token(lambda: self._dealt_with(pending))
-        self._metrics.arrived(count)
+        self._metrics.arrived(total)
         self._metrics.gave(count)
-        if any(self._outlet.wants_bytes(edge, count) or edge.key for edge in self._edges):
-            made = await self._runner.call(
-                lambda: make_all(self._outlet, self._edges, batch), count
-            )
-        else:
-            made = make_all(self._outlet, self._edges, batch)
-        for each in made:
+        for each in await self._made(batch) if count else ():
             await self._outlet.emit(each, token)
+        await self._letters.bury(failures, batch.born, token)
         token.release()
 
+    def _ids(self, chunk: Chunk, count: int) -> Sequence[int]:
+        offsets = range(self._read, self._read + count) if chunk.offsets is None else chunk.offsets
+        if isinstance(offsets, range) and offsets.step == 1:
+            first = origin(self._number, offsets.start)
+            return range(first, first + count)
+        return [origin(self._number, offset) for offset in offsets]
+
+    def _failures(self, chunk: Chunk, count: int) -> list[Failure]:
+        after = self._read + count
+        return [
+            Failure(
+                origin(self._number, after + place if chunk.offsets is None else each.offset),
+                each.value,
+                each.error,
+                "",
+            )
+            for place, each in enumerate(chunk.failures)
+        ]
+
+    async def _made(self, batch: Batch) -> list[Made]:
+        edges = self._edges
+        if any(self._outlet.wants_bytes(edge, len(batch)) or edge.key for edge in edges):
+            return await self._runner.call(
+                lambda: make_all(self._outlet, edges, batch), len(batch)
+            )
+        return make_all(self._outlet, edges, batch)
+
     def _dealt_with(self, pending: Pending) -> None:
-        if self._tracker.done(pending) and self._store is not None:
-            self._store.save(self._operator.name, self._tracker.position, self._tracker.count)
+        if self._tracker.done(pending):
+            tracker = self._tracker
+            if self._store is not None:
+                self._store.save(self._operator.name, tracker.position, tracker.count)
+            self._source.dealt_with(tracker.position)
         self._changed()

@@ -13,10 +13,11 @@ from itertools import compress
 from typing import Any
 
 from dsp.errors import CodecError
-from dsp.stream.batch import Batch, child
+from dsp.stream.batch import Batch, child, composed
 from dsp.stream.codecs import to_columns, to_rows
 from dsp.stream.graph import Kind, Operator
 from dsp.stream.signatures import is_async
+from dsp.stream.sinks.base import PartlyWritten, SinkBroken
 
 __all__ = ["Failure", "Outcome", "Step"]
 
@@ -77,10 +78,30 @@ class Step:
         """Call the body on a batch."""
         try:
             return Outcome(self._attempt(self._converted(batch)))
+        except SinkBroken:
+            raise
+        except PartlyWritten as partly:
+            return self._from(batch, partly)
         except Exception as error:
             if len(batch) > 1:
                 return self._one_by_one(batch)
             return self._again(batch, error)
+
+    def _from(self, batch: Batch, partly: PartlyWritten) -> Outcome:
+        """Go on with the record that a sink stumbled over: those before it must not come again."""
+        outcome = Outcome()
+        place = 0
+        while place < len(batch):
+            place += partly.taken
+            single = batch.part(place, place + 1)
+            outcome.add(self._again(single, _cause(partly)))
+            place += 1
+            try:
+                self._attempt(self._converted(batch.part(place, len(batch))))
+                break
+            except PartlyWritten as another:
+                partly = another
+        return outcome
 
     def _one_by_one(self, batch: Batch) -> Outcome:
         outcome = Outcome()
@@ -94,6 +115,10 @@ class Step:
         for _ in range(self._retries):
             try:
                 return Outcome(self._attempt(self._converted(single)))
+            except SinkBroken:
+                raise
+            except PartlyWritten as partly:
+                error = _cause(partly)
             except Exception as again:
                 error = again
         return Outcome(failures=[_failure(single, error)])
@@ -155,7 +180,9 @@ class Step:
     def _ids(self, batch: Batch, count: int) -> Sequence[int]:
         if count == len(batch):
             return batch.ids
-        return [child(batch.ids[0], self._salt, i) for i in range(count)]
+        # They come of the batch as a whole: put together of other records, it gives others.
+        salt = self._salt + composed(batch.ids)
+        return [child(batch.ids[0], salt, i) for i in range(count)]
 
     def _sink(self, batch: Batch) -> list[Batch]:
         self._call(batch.values, batch.ids)
@@ -174,18 +201,45 @@ class Step:
             return await self._by_record(batch)
         try:
             return Outcome(await self._whole(batch))
-        except Exception:
+        except SinkBroken:
+            raise
+        except PartlyWritten as partly:
+            return await self._from_async(batch, partly)
+        except Exception as error:
             if len(batch) > 1:
                 outcome = Outcome()
                 for each in _singles(batch):
                     outcome.add(await self.run_async(each))
+                outcome.batches = _together(outcome.batches)
                 return outcome
-            for _ in range(self._retries):
-                try:
-                    return Outcome(await self._whole(batch))
-                except Exception as again:
-                    error = again
-            return Outcome(failures=[_failure(batch, error)])
+            return await self._again_async(batch, error)
+
+    async def _from_async(self, batch: Batch, partly: PartlyWritten) -> Outcome:
+        outcome = Outcome()
+        place = 0
+        while place < len(batch):
+            place += partly.taken
+            single = batch.part(place, place + 1)
+            outcome.add(await self._again_async(single, _cause(partly)))
+            place += 1
+            try:
+                await self._whole(batch.part(place, len(batch)))
+                break
+            except PartlyWritten as another:
+                partly = another
+        return outcome
+
+    async def _again_async(self, single: Batch, error: Exception) -> Outcome:
+        for _ in range(self._retries):
+            try:
+                return Outcome(await self._whole(single))
+            except SinkBroken:
+                raise
+            except PartlyWritten as partly:
+                error = _cause(partly)
+            except Exception as again:
+                error = again
+        return Outcome(failures=[_failure(single, error)])
 
     async def _whole(self, batch: Batch) -> list[Batch]:
         match self.operator.kind:
@@ -225,6 +279,11 @@ class Step:
             case _:
                 batches = self._flattened(batch, results)
         return Outcome(batches, failures)
+
+
+def _cause(partly: PartlyWritten) -> Exception:
+    cause = partly.__cause__
+    return cause if isinstance(cause, Exception) else partly
 
 
 def _singles(batch: Batch) -> Iterable[Batch]:

@@ -6,27 +6,28 @@ from collections.abc import Callable
 from itertools import compress
 from typing import Any
 
-import orjson
-
 from dsp.errors import CodecError
 from dsp.stream.batch import Batch, child
 from dsp.stream.codecs import encode
 from dsp.stream.graph import DEAD_LETTERS, Edge, Grouping, Kind, Operator
 from dsp.stream.groupings import split
 from dsp.stream.inlet import Arrival, Inlet
+from dsp.stream.letters import DeadLetters
 from dsp.stream.metrics import MetricCollector
 from dsp.stream.outlet import Outlet
 from dsp.stream.parcels import Made
 from dsp.stream.runners import Runner
 from dsp.stream.seen import Seen
+from dsp.stream.signatures import is_async
+from dsp.stream.sinks.base import Sink
 from dsp.stream.steps import Failure, Outcome, Step
 
 __all__ = ["Worker", "make_all"]
 
 logger = logging.getLogger(__name__)
 
-# Failures that are logged with their traceback where no sink takes them; the rest is counted.
-LOGGED_FAILURES = 20
+# Seconds that the end of an instance waits for its sink to let go.
+CLOSE_PATIENCE = 10.0
 
 
 class Worker:
@@ -64,7 +65,7 @@ class Worker:
         self._name = name
         self._operator = operator
         self._edges = [edge for edge in edges if edge.target != DEAD_LETTERS]
-        self._letters = next((edge for edge in edges if edge.target == DEAD_LETTERS), None)
+        self._letters = DeadLetters(name, operator.name, edges, outlet, metrics)
         self._incoming = incoming
         self._inlet = inlet
         self._outlet = outlet
@@ -78,14 +79,23 @@ class Worker:
         self._clock = clock
         self._changed = changed
         self._seen = Seen() if operator.kind is Kind.SINK else None
-        self._logged = 0
+        self._sink: Sink | None = operator.body if operator.kind is Kind.SINK else None
+        self._opened = False
+        self._dropped = 0
         self.busy = 0
         self.hanging = 0
-        self.repeats = 0
-        self.dead_letters = 0
+        self._counted_repeats = 0
+
+    @property
+    def repeats(self) -> int:
+        """Records that came to a sink again: noticed here, or by a sink that remembers."""
+        known = self._sink.dropped if self._sink is not None else 0
+        return self._counted_repeats + known
 
     async def run(self) -> None:
         """Work. Ends by cancellation."""
+        if self._sink is not None:
+            await self._open(self._sink)
         while True:
             arrivals = await self._inlet.take(self._records_at_once())
             self.busy += 1
@@ -94,6 +104,33 @@ class Worker:
             finally:
                 self.busy -= 1
             self._changed()
+
+    async def _open(self, sink: Sink) -> None:
+        self._opened = True
+        sink.drop_repeats = self._drop_repeats
+        if is_async(sink.open):
+            await sink.open()
+        else:
+            await self._runner.call(sink.open, 0)
+
+    async def close(self) -> None:
+        """Close the sink, if this is one, once no call of it is under way."""
+        sink = self._sink
+        if sink is None or not self._opened:
+            return
+        self._opened = False
+        if is_async(sink.close):
+            await sink.close()
+            return
+        # In the worker thread, after the call that may still be there. One that hangs is not
+        # waited for.
+        closing = asyncio.ensure_future(self._runner.call(sink.close, 0))
+        await asyncio.wait([closing], timeout=CLOSE_PATIENCE)
+        if closing.done():
+            closing.result()
+        else:
+            closing.cancel()
+            logger.error("%s: the sink hangs, and is not closed", self._name)
 
     def _records_at_once(self) -> int:
         capacity = self._metrics.capacity
@@ -121,7 +158,7 @@ class Worker:
             for each in made:
                 self._metrics.gave(len(each.batch))
                 await self._outlet.emit(each, arrival.token)
-            await self._bury(failures, arrival)
+            await self._letters.bury(failures, arrival.born, arrival.token)
             if self._operator.kind is Kind.SINK:
                 self._metrics.latencies.append(self._clock() - arrival.born)
             arrival.batch = arrival.message = None
@@ -160,7 +197,7 @@ class Worker:
         fresh = self._seen.fresh(batch.ids) if self._seen is not None else None
         if fresh is None:
             return batch
-        self.repeats += len(fresh) - sum(fresh)
+        self._counted_repeats += len(fresh) - sum(fresh)
         if not self._drop_repeats:
             return batch
         values = batch.values
@@ -173,44 +210,13 @@ class Worker:
     def _finish(self, batch: Batch, outcome: Outcome) -> tuple[list[Made], list[Failure]]:
         if self._seen is not None:
             self._seen.add(batch.ids)
-            self._metrics.gave(len(batch) - len(outcome.failures))
+            assert self._sink is not None
+            dropped, self._dropped = self._sink.dropped - self._dropped, self._sink.dropped
+            self._metrics.gave(len(batch) - len(outcome.failures) - dropped)
         made = []
         for each in outcome.batches:
             made += make_all(self._outlet, self._edges, each)
         return made, outcome.failures
-
-    # -- dead letters ---------------------------------------------------------------------
-
-    async def _bury(self, failures: list[Failure], arrival: Arrival) -> None:
-        if not failures:
-            return
-        self.dead_letters += len(failures)
-        self._metrics.failed += len(failures)
-        if self._letters is None:
-            for failure in failures:
-                self._logged += 1
-                if self._logged <= LOGGED_FAILURES:
-                    logger.error(
-                        "%s: record %x is a dead letter: %s\n%s",
-                        self._name,
-                        failure.id,
-                        failure.error,
-                        failure.traceback,
-                    )
-            return
-        letters = [
-            {
-                "operator": self._operator.name,
-                "instance": self._name,
-                "id": f"{failure.id:x}",
-                "value": orjson.loads(orjson.dumps(failure.value, default=repr)),
-                "error": failure.error,
-                "traceback": failure.traceback,
-            }
-            for failure in failures
-        ]
-        batch = Batch(letters, [failure.id for failure in failures], arrival.born)
-        await self._outlet.emit(Made(self._letters, batch), arrival.token)
 
 
 def make_all(outlet: Outlet, edges: list[Edge], batch: Batch) -> list[Made]:

@@ -4,10 +4,29 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from dsp.errors import ConfigError
+from dsp.errors import ConfigError, DspError
 from dsp.stream.signatures import body_fault, is_async
 
-__all__ = ["Sink", "CallableSink", "Collector", "as_sink"]
+__all__ = ["Sink", "SinkBroken", "PartlyWritten", "CallableSink", "Collector", "as_sink"]
+
+
+class SinkBroken(DspError):
+    """A sink cannot go on, and no record is to blame: a disk is full, a file was changed.
+
+    It ends the application. What was not acknowledged comes again after a restart.
+    """
+
+
+class PartlyWritten(Exception):
+    """A sink failed on a record and took those before it. The cause is what went wrong.
+
+    Args:
+        taken: how many records it took; the next one is the guilty one.
+    """
+
+    def __init__(self, taken: int) -> None:
+        super().__init__(taken)
+        self.taken = taken
 
 
 class Sink(ABC):
@@ -16,13 +35,30 @@ class Sink(ABC):
     Attributes:
         columnar: whether ``write`` gets columns.
         blocking: whether ``write`` may take its time, and so runs in a worker thread.
+        remembers: whether it tells repeats after a restart too.
+        drop_repeats: set by the engine before ``open``: whether delivery is ``effectively_once``.
+        dropped: records that it left out because it had them, counted by itself.
     """
 
     columnar: bool = False
     blocking: bool = True
+    remembers: bool = False
+    drop_repeats: bool = False
+    dropped: int = 0
 
-    def open(self) -> None:  # noqa: B027
-        """Begin. Called before the first ``write``, where ``write`` is called."""
+    def check(self) -> None:  # noqa: B027
+        """Look, before anything starts, whether this can work. Quick, and changes nothing.
+
+        Raises:
+            ConfigError: it cannot; names the place and what to do.
+        """
+
+    def open(self) -> Any:  # noqa: ANN401, B027
+        """Begin. Called before the first ``write``. A coroutine function is awaited.
+
+        Raises:
+            DspError: it cannot begin; this ends the application.
+        """
 
     @abstractmethod
     def write(self, values: Any, ids: Sequence[int]) -> Any:  # noqa: ANN401
@@ -31,10 +67,19 @@ class Sink(ABC):
         Args:
             values: a list of values, or columns.
             ids: their identities; a repeated record has the same one.
+
+        Raises:
+            SinkBroken: no record is to blame; it ends the application.
+            PartlyWritten: records before the guilty one were taken.
+            Exception: of these records, none was taken. Each is tried again, alone, and becomes a
+                dead letter in the end.
         """
 
-    def close(self) -> None:  # noqa: B027
-        """Let go of everything. Called after the last ``write``."""
+    def close(self) -> Any:  # noqa: ANN401, B027
+        """Let go of everything. Called after the last ``write``. A coroutine function is awaited.
+
+        If a ``write`` hangs, it is called while that goes on.
+        """
 
 
 class CallableSink(Sink):
@@ -46,12 +91,18 @@ class CallableSink(Sink):
             self.write = self._write_async  # type: ignore[method-assign]
 
     def write(self, values: Any, ids: Sequence[int]) -> Any:  # noqa: ANN401
-        for value in values:
-            self._function(value)
+        for place, value in enumerate(values):
+            try:
+                self._function(value)
+            except Exception as error:
+                raise PartlyWritten(place) from error
 
     async def _write_async(self, values: Any, ids: Sequence[int]) -> None:  # noqa: ANN401
-        for value in values:
-            await self._function(value)
+        for place, value in enumerate(values):
+            try:
+                await self._function(value)
+            except Exception as error:
+                raise PartlyWritten(place) from error
 
 
 class Collector(Sink):
@@ -67,10 +118,20 @@ class Collector(Sink):
     def __init__(self) -> None:
         self.values: list[Any] = []
         self.ids: list[int] = []
+        self._known: set[int] = set()
 
     def write(self, values: Any, ids: Sequence[int]) -> None:  # noqa: ANN401
-        self.values.extend(values)
-        self.ids.extend(ids)
+        if not self.drop_repeats:
+            self.values.extend(values)
+            self.ids.extend(ids)
+            return
+        for value, each in zip(values, ids, strict=True):
+            if each in self._known:
+                self.dropped += 1
+                continue
+            self._known.add(each)
+            self.values.append(value)
+            self.ids.append(each)
 
     @property
     def repeats(self) -> int:

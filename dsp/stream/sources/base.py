@@ -10,6 +10,7 @@ from dsp.errors import ClosedError, ConfigError
 
 __all__ = [
     "Chunk",
+    "Unreadable",
     "Position",
     "SourceContext",
     "Source",
@@ -24,6 +25,21 @@ Position = Any
 
 
 @dataclass(frozen=True, slots=True)
+class Unreadable:
+    """A record that a source found and could not make a value of: it goes to the dead letters.
+
+    Attributes:
+        value: what was found, as far as it can be shown.
+        error: what is wrong with it.
+        offset: its number, where the values of the chunk have offsets.
+    """
+
+    value: Any
+    error: str
+    offset: int = 0
+
+
+@dataclass(frozen=True, slots=True)
 class Chunk:
     """Records that were read together.
 
@@ -31,12 +47,14 @@ class Chunk:
         values: a list of values, or columns.
         position: where to go on after these.
         offsets: a number for each record that is the same whenever it is read, and larger for
-            later ones; None if records are to be counted.
+            later ones; None if records are to be counted, first the values, then the failures.
+        failures: records that could not be read; ``values`` may be empty if there are some.
     """
 
     values: Any
     position: Position = None
     offsets: Sequence[int] | None = None
+    failures: Sequence[Unreadable] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,10 +77,20 @@ class Source(ABC):
         replayable: whether ``open`` with an earlier position gives the same records again. What is
             read of a source that is not, and has no journal, is lost if its host dies.
         columnar: whether chunks hold columns.
+        drains: whether ``stop`` makes it give what it took in already, and then end. Without that
+            the engine just stops reading.
     """
 
     replayable: ClassVar[bool] = False
+    drains: bool = False
     columnar: bool = False
+
+    def check(self) -> None:  # noqa: B027
+        """Look, before anything starts, whether this can work. Quick, and changes nothing.
+
+        Raises:
+            ConfigError: it cannot; names the place and what to do.
+        """
 
     async def open(self, context: SourceContext, position: Position, count: int) -> None:  # noqa: B027
         """Begin, or go on.
@@ -79,6 +107,15 @@ class Source(ABC):
 
         May be cancelled while it waits, and must lose nothing by that.
         """
+
+    def dealt_with(self, position: Position) -> None:  # noqa: B027
+        """All chunks up to the one with this position are dealt with: they are not needed again.
+
+        Called on the event loop: must be quick.
+        """
+
+    def stop(self) -> None:  # noqa: B027
+        """Take nothing more in. Called where ``drains`` is true."""
 
     async def close(self) -> None:  # noqa: B027
         """Let go of everything."""
@@ -198,6 +235,8 @@ class QueueSource(Source):
         most: values that may wait.
     """
 
+    drains = True
+
     def __init__(self, most: int = 10_000) -> None:
         self._queue: asyncio.Queue[Any] = asyncio.Queue(most)
         self._ended = False
@@ -223,6 +262,9 @@ class QueueSource(Source):
         """Say that no more values will come."""
         self._ended = True
         self._wake.set()
+
+    def stop(self) -> None:
+        self.end()
 
     def _check_open(self) -> None:
         if self._ended:
@@ -251,7 +293,7 @@ def as_source(source: object) -> Source:
     if isinstance(source, AsyncIterable):
         return AsyncIterableSource(source)
     if isinstance(source, str | bytes):
-        raise ConfigError(f"{source!r:.80} is no source; a file is FileSource(path)")
+        raise ConfigError(f"{source!r:.80} is no source; for a file see dsp.stream.sources")
     if isinstance(source, Iterator):
         return OnceSource(source)
     if isinstance(source, Iterable):
