@@ -61,6 +61,7 @@ class Reader:
         self._clock = clock
         self._changed = changed
         self._stop = asyncio.Event()
+        self._drained = asyncio.Event()
         position, count = store.load(operator.name) if store else (None, 0)
         self._tracker = OffsetTracker(position, count)
         self._read = count
@@ -91,10 +92,13 @@ class Reader:
         try:
             while (chunk := await self._next()) is not None:
                 await self._send(chunk)
+            self.over = True
+            self._changed()
+            if self._tracker.open:
+                # It may have to hear what is dealt with. The end of the instance ends this, too.
+                await self._drained.wait()
         finally:
             await source.close()
-        self.over = True
-        self._changed()
 
     async def _off_loop(self, function: Callable[..., Any], *arguments: Any) -> Any:  # noqa: ANN401
         return await self._runner.call(lambda: function(*arguments), 0)
@@ -151,9 +155,7 @@ class Reader:
     async def _made(self, batch: Batch) -> list[Made]:
         edges = self._edges
         if any(self._outlet.wants_bytes(edge, len(batch)) or edge.key for edge in edges):
-            return await self._runner.call(
-                lambda: make_all(self._outlet, edges, batch), len(batch)
-            )
+            return await self._runner.call(lambda: make_all(self._outlet, edges, batch), len(batch))
         return make_all(self._outlet, edges, batch)
 
     def _dealt_with(self, pending: Pending) -> None:
@@ -162,4 +164,6 @@ class Reader:
             if self._store is not None:
                 self._store.save(self._operator.name, tracker.position, tracker.count)
             self._source.dealt_with(tracker.position)
+            if self.done:
+                self._drained.set()
         self._changed()

@@ -1,0 +1,134 @@
+"""Files of lines: text, and JSON lines."""
+
+import os
+from collections.abc import Iterable
+from itertools import islice
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import orjson
+
+from dsp.errors import ConfigError
+from dsp.stream.sources.base import Chunk, Position, Unreadable
+from dsp.stream.sources.blocking import BlockingSource
+
+__all__ = ["LinesSource", "JsonLinesSource", "readable_file"]
+
+# What of a line that cannot be read is shown.
+SHOWN = 1000
+
+
+def readable_file(path: Path) -> None:
+    """Look whether a file can be read.
+
+    Raises:
+        ConfigError: it cannot; says why and what to do.
+    """
+    if not path.exists():
+        folder = path.absolute().parent
+        where = f"{folder} has no such file" if folder.is_dir() else f"there is no folder {folder}"
+        raise ConfigError(f"{path}: {where}; check the path of the source")
+    if path.is_dir():
+        raise ConfigError(f"{path} is a folder: name a file in it")
+    if not os.access(path, os.R_OK):
+        raise ConfigError(f"{path} may not be read by this user: change its permissions")
+
+
+class LinesSource(BlockingSource):
+    """The lines of a file, without their ends. Replayable: positions are bytes in the file.
+
+    Empty lines are left out. A line that cannot be decoded is a dead letter. The last line counts
+    with or without its end: the file has to be finished.
+
+    Args:
+        path: of the file.
+        encoding: of its text; None for values that are bytes.
+    """
+
+    replayable = True
+
+    def __init__(self, path: str | os.PathLike[str], *, encoding: str | None = "utf-8") -> None:
+        super().__init__()
+        self.path = Path(path)
+        self.encoding = encoding
+        self._file: BinaryIO | None = None
+        self._number = 0
+
+    def check(self) -> None:
+        readable_file(self.path)
+
+    def begin(self, position: Position, count: int) -> None:
+        readable_file(self.path)
+        self._file = self.path.open("rb", buffering=1 << 18)
+        size = os.fstat(self._file.fileno()).st_size
+        if position is not None and int(position) > size:
+            self._file.close()
+            raise ConfigError(
+                f"{self.path} has {size} bytes, and an earlier run read {position}: it is another "
+                "file now. Remove the offsets in stream.state_directory to read it from its start"
+            )
+        self._file.seek(int(position or 0))
+        self._number = count
+
+    def take(self, most: int) -> Chunk | None:
+        assert self._file is not None
+        while lines := list(islice(self._file, most)):
+            position = self._file.tell()
+            found = [line for line in (line.rstrip(b"\r\n") for line in lines) if line]
+            if found:
+                return self._chunk(found, position)
+        return None
+
+    def _chunk(self, lines: list[bytes], position: Position) -> Chunk:
+        """Make values of lines: all at once, or one by one if some of them are wrong."""
+        first = self._number
+        self._number += len(lines)
+        try:
+            return Chunk(self.parse(lines), position, range(first, self._number))
+        except ValueError:
+            pass
+        values: list[Any] = []
+        offsets: list[int] = []
+        failures: list[Unreadable] = []
+        for offset, line in enumerate(lines, first):
+            try:
+                values += self.parse([line])
+                offsets.append(offset)
+            except ValueError as error:
+                where = f"{self.path}, record {offset + 1}"
+                failures.append(Unreadable(shown(line), f"{where}: {error}", offset))
+        return Chunk(values, position, offsets, failures)
+
+    def parse(self, lines: Iterable[bytes]) -> list[Any]:
+        """Make a value of each line.
+
+        Raises:
+            ValueError: one of them has none; says what is wrong with it.
+        """
+        if self.encoding is None:
+            return [*lines]
+        encoding = self.encoding
+        return [line.decode(encoding) for line in lines]
+
+    def end(self) -> None:
+        if self._file is not None:
+            self._file.close()
+            self._file = None
+
+
+class JsonLinesSource(LinesSource):
+    """The values of a file with one JSON value per line. Replayable.
+
+    A line that is not JSON is a dead letter.
+    """
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        super().__init__(path, encoding=None)
+
+    def parse(self, lines: Iterable[bytes]) -> list[Any]:
+        return [orjson.loads(line) for line in lines]
+
+
+def shown(line: bytes) -> str:
+    """Give bytes as text that JSON can hold, for people."""
+    return line[:SHOWN].decode("utf-8", "backslashreplace")
