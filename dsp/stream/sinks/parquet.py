@@ -1,7 +1,7 @@
 """Parquet files as a sink.
 
-A Parquet file has its table of contents at its end, so it cannot be read before it is finished. What
-is taken goes to an Arrow file first, to which can be appended; when that holds enough rows, a
+A Parquet file has its table of contents at its end, so it cannot be read before it is finished.
+What is taken goes to an Arrow file first, to which can be appended; when that holds enough rows, a
 Parquet file is made of it.
 """
 

@@ -91,7 +91,7 @@ class Journaled(Source):
             (number,) = file.execute("SELECT max(number) FROM next").fetchone()
         except sqlite3.Error as error:
             raise ConfigError(
-                f"{self.path} cannot be used as a journal: {error}; give Journaled a path of its own"
+                f"{self.path} cannot be used as a journal: {error}; give it a path of its own"
             ) from error
         self._file = file
         # The offsets may be of a journal that somebody removed: numbers must not come again.

@@ -29,9 +29,10 @@ WAIT_MS = 200
 class KafkaSource(Source):
     """The records of all partitions of a topic. Replayable: a position has an offset for each.
 
-    A record without a value (a tombstone) is None. No consumer group: one application reads the whole topic, and how far it is stays in
-    ``stream.state_directory``. A record that cannot be decoded is a dead letter. Partitions that
-    are added to the topic later are read after the next start.
+    No consumer group: one application reads the whole topic, and how far it is stays in
+    ``stream.state_directory``. A record without a value (a tombstone) is None; one that cannot be
+    decoded is a dead letter. Partitions that are added to the topic later are read after the next
+    start.
 
     Args:
         url: ``kafka://host:port,host:port/topic``.
