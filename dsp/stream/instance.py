@@ -232,6 +232,8 @@ class Instance(Speaker):
             await asyncio.wait(tasks)
         if self.worker is not None:
             await self.worker.close()
+        if self.reader is not None:
+            await self.reader.close()
         await self._runner.close()
 
     # -- what comes -----------------------------------------------------------------------

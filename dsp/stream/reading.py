@@ -61,7 +61,7 @@ class Reader:
         self._clock = clock
         self._changed = changed
         self._stop = asyncio.Event()
-        self._drained = asyncio.Event()
+        self._opened = False
         position, count = store.load(operator.name) if store else (None, 0)
         self._tracker = OffsetTracker(position, count)
         self._read = count
@@ -86,19 +86,19 @@ class Reader:
 
     async def run(self) -> None:
         """Read until the source or the run is over."""
-        source = self._source
         context = SourceContext(self._off_loop, self._operator.name)
-        await source.open(context, self._tracker.position, self._tracker.count)
-        try:
-            while (chunk := await self._next()) is not None:
-                await self._send(chunk)
-            self.over = True
-            self._changed()
-            if self._tracker.open:
-                # It may have to hear what is dealt with. The end of the instance ends this, too.
-                await self._drained.wait()
-        finally:
-            await source.close()
+        self._opened = True
+        await self._source.open(context, self._tracker.position, self._tracker.count)
+        while (chunk := await self._next()) is not None:
+            await self._send(chunk)
+        self.over = True
+        self._changed()
+
+    async def close(self) -> None:
+        """Close the source, after all that it could be told of what is dealt with."""
+        if self._opened:
+            self._opened = False
+            await self._source.close()
 
     async def _off_loop(self, function: Callable[..., Any], *arguments: Any) -> Any:  # noqa: ANN401
         return await self._runner.call(lambda: function(*arguments), 0)
@@ -164,6 +164,4 @@ class Reader:
             if self._store is not None:
                 self._store.save(self._operator.name, tracker.position, tracker.count)
             self._source.dealt_with(tracker.position)
-            if self.done:
-                self._drained.set()
         self._changed()

@@ -86,6 +86,11 @@ class TcpLinesSource(Source):
         return host, port
 
     @property
+    def listening(self) -> bool:
+        """Whether clients can connect."""
+        return self._server is not None and self._server.is_serving()
+
+    @property
     def waiting(self) -> int:
         """Lines that were received and not read."""
         return len(self._waiting)
