@@ -15,7 +15,16 @@ from typing import TYPE_CHECKING, Any, Final
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["Batch", "put_together", "origin", "child", "composed", "MAX_SOURCES", "MAX_OFFSET"]
+__all__ = [
+    "Batch",
+    "chosen",
+    "put_together",
+    "origin",
+    "child",
+    "composed",
+    "MAX_SOURCES",
+    "MAX_OFFSET",
+]
 
 OFFSET_BITS: Final = 48
 MAX_SOURCES: Final = 1 << (64 - OFFSET_BITS)
@@ -72,6 +81,15 @@ class Batch:
         if isinstance(values, list):
             return Batch(values[start:end], self.ids[start:end], self.born)
         return Batch(values.slice(start, end - start), self.ids[start:end], self.born)
+
+
+def chosen(values: "list[Any] | pa.RecordBatch", places: list[int]) -> Any:  # noqa: ANN401
+    """Give the values at some places, perhaps none."""
+    if isinstance(values, list):
+        return [values[place] for place in places]
+    import pyarrow as pa
+
+    return values.take(pa.array(places, pa.int64()))
 
 
 def put_together(batches: list[Batch]) -> Batch:

@@ -172,6 +172,13 @@ def to_columns(values: list[Any]) -> Any:  # noqa: ANN401
     """
     pa = _pyarrow()
     try:
+        # pyarrow would take the columns of the first row, and leave out what others have besides.
+        names = values[0].keys() if values else ()
+        if other := next((row for row in values if row.keys() != names), None):
+            raise CodecError(
+                f"rows that do not become columns: one has {', '.join(map(str, names))}, another "
+                f"{', '.join(map(str, other))}"
+            )
         return pa.RecordBatch.from_pylist(values)
     except (pa.ArrowInvalid, pa.ArrowTypeError, AttributeError, TypeError) as error:
         raise CodecError(f"rows that do not become columns: {error}") from error

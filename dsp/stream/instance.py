@@ -181,7 +181,7 @@ class Instance(Speaker):
         """Take no more records from the source, if this instance reads one."""
         if self.reader is not None:
             self.reader.stop()
-            if self.machine.status is Status.IDLE:
+            if self.machine.status is Status.IDLE and not self.operator.body.drains:
                 self.reader.over = True
 
     def abandon(self, reason: str) -> None:

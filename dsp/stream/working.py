@@ -4,7 +4,6 @@ import asyncio
 import logging
 from collections.abc import Callable
 from itertools import compress
-from typing import Any
 
 from dsp.errors import CodecError
 from dsp.stream.batch import Batch, child
@@ -200,11 +199,7 @@ class Worker:
         self._counted_repeats += len(fresh) - sum(fresh)
         if not self._drop_repeats:
             return batch
-        values = batch.values
-        if isinstance(values, list):
-            kept: Any = list(compress(values, fresh))
-        else:
-            kept = values.take([place for place, new in enumerate(fresh) if new])
+        kept = chosen(batch.values, [place for place, new in enumerate(fresh) if new])
         return Batch(kept, list(compress(batch.ids, fresh)), batch.born)
 
     def _finish(self, batch: Batch, outcome: Outcome) -> tuple[list[Made], list[Failure]]:

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from dsp.errors import ConfigError, MissingExtraError
+from dsp.stream.batch import chosen
 from dsp.stream.codecs import ArrowCodec
 from dsp.stream.sinks.appended import AppendedFile, sync_folder
 from dsp.stream.sinks.base import Sink, SinkBroken
@@ -103,7 +104,7 @@ class ParquetSink(Sink):
         if self.drop_repeats:
             places = file.fresh(ids)
             if len(places) < count:
-                values = values.take(places)
+                values = chosen(values, places)
                 ids = [ids[place] for place in places]
         if ids:
             file.append(self._codec.encode(self._fitted(values)), ids)

@@ -96,7 +96,8 @@ class TcpLinesSource(Source):
         return len(self._waiting)
 
     async def open(self, context: SourceContext, position: Position, count: int) -> None:
-        self._stopped = False
+        if self._stopped:
+            return
         try:
             self._server = await asyncio.start_server(
                 self._serve, self._host, self._port, limit=READ_BYTES, ssl=self._tls
@@ -142,6 +143,7 @@ class TcpLinesSource(Source):
         if self._clients:
             await asyncio.wait(self._clients)
         self._server = None
+        self._stopped = False  # it may be opened again
 
     # -- one client -----------------------------------------------------------------------
 
