@@ -46,6 +46,11 @@ PUBLIC: dict[str, str] = {
         make_decider configured_decider""",
     "dsp.scaling.service": "Scalable ScaleRequest ScaleTrigger TriggerCounts",
     "dsp.transport.kafka.endpoint": "KafkaTransport",
+    "dsp.stream.sources": """Source SourceContext Chunk Unreadable Position IterableSource
+        AsyncIterableSource QueueSource LinesSource JsonLinesSource CsvSource ParquetSource
+        TcpLinesSource KafkaSource Journaled""",
+    "dsp.stream.sinks": """Sink SinkBroken PartlyWritten CallableSink Collector FileSink
+        JsonLinesSink CsvSink ParquetSink JournalSink KafkaSink""",
     "dsp.testing": """World Host HostMain LinkConditions Packet Rule Verdict PASS DROP Deliver""",
     "dsp.testing.contract": "TransportContract ContractHarness",
     "dsp.testing.kafka": """KafkaBroker start_broker start_cluster find_broker ExternalBroker

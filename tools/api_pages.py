@@ -33,6 +33,8 @@ MODULES = [
     "dsp.scaling.deciders",
     "dsp.scaling.service",
     "dsp.transport.kafka.endpoint",
+    "dsp.stream.sources",
+    "dsp.stream.sinks",
     "dsp.testing",
     "dsp.testing.contract",
     "dsp.testing.kafka",
