@@ -6,7 +6,7 @@ from collections.abc import Callable
 from itertools import compress
 
 from dsp.errors import CodecError
-from dsp.stream.batch import Batch, child
+from dsp.stream.batch import Batch, child, chosen
 from dsp.stream.codecs import encode
 from dsp.stream.graph import DEAD_LETTERS, Edge, Grouping, Kind, Operator
 from dsp.stream.groupings import split

@@ -1,5 +1,6 @@
 """Codecs: what goes in comes out, rows beside columns, and garbage is told."""
 
+from contextlib import suppress
 from typing import Any
 
 import pyarrow as pa
@@ -61,10 +62,8 @@ def test_rows_become_columns_and_come_back(rows: list[dict[str, Any]]) -> None:
 @pytest.mark.parametrize("codec", [JsonCodec(), BytesCodec(), ArrowCodec()])
 @given(data=st.binary(max_size=200))
 def test_garbage_is_a_codec_error_or_values(codec: Codec, data: bytes) -> None:
-    try:
+    with suppress(CodecError):
         codec.decode(data)
-    except CodecError:
-        pass
 
 
 def test_what_a_codec_cannot_hold_is_named() -> None:
