@@ -57,7 +57,10 @@ class Codec(Protocol):
 
 
 class JsonCodec:
-    """What JSON knows: text, numbers, booleans, None, lists and dictionaries of them."""
+    """What JSON knows: text, numbers, booleans, None, lists and dictionaries of them.
+
+    It has no NaN and no infinity: they become None.
+    """
 
     name = "json"
     columnar = False

@@ -24,7 +24,13 @@ from dsp.stream.codecs import (
 from tests.stream.runs import finished
 
 NUMBERS = st.integers(-(2**63), 2**63 - 1)
-LEAVES = st.none() | st.booleans() | NUMBERS | st.floats(allow_nan=False) | st.text()
+LEAVES = (
+    st.none()
+    | st.booleans()
+    | NUMBERS
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | st.text()
+)
 JSON = st.recursive(
     LEAVES, lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner), max_leaves=10
 )
