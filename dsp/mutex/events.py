@@ -25,6 +25,7 @@ __all__ = [
     "ExitRequested",
     "Linked",
     "Unlinked",
+    "JoinRequested",
     "LeaveRequested",
     "Superseded",
     "MutexEvent",
@@ -160,6 +161,11 @@ class Unlinked:
 
 
 @dataclass(frozen=True, slots=True)
+class JoinRequested:
+    """This member is to greet those it knows of. ``Settled`` says when it has joined."""
+
+
+@dataclass(frozen=True, slots=True)
 class LeaveRequested:
     """This member wants to go, for good. Only while it is not inside and does not ask."""
 
@@ -177,6 +183,7 @@ MutexEvent = (
     | ExitRequested
     | Linked
     | Unlinked
+    | JoinRequested
     | LeaveRequested
     | Superseded
 )
