@@ -1,10 +1,11 @@
 """A token between two arbiters, one in each group: the fewest messages, two distinguished nodes.
 
-The first member of each group by name is its arbiter. Who wants to get in asks the arbiter of its own
-group (``Want``), is let in (``Grant``) and says when it has left (``Done``). An arbiter lets its group in
-while it has the token. The other one asks for it (``TokenWanted``); then nobody else is let in, and when
-the last one has come out the token goes over, with a note if it is wanted back. Three messages for
-each entry of a member that is no arbiter, none for an arbiter, and two for each change of group.
+The first member of each group by name is its arbiter. Who wants to get in asks the arbiter of its
+own group (``Want``), is let in (``Grant``) and says when it has left (``Done``). An arbiter lets
+its group in while it has the token. The other one asks for it (``TokenWanted``); then nobody else
+is let in, and when the last one has come out the token goes over, with a note if it is wanted
+back. Three messages for each entry of a member that is no arbiter, none for an arbiter, and two
+for each change of group.
 """
 
 from collections.abc import Hashable, Mapping, Sequence

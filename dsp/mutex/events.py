@@ -1,8 +1,8 @@
 """What the machines of mutual exclusion take and give, and what members say to each other.
 
 All algorithms have the same events and effects. ``EnterRequested`` is answered by ``Admit`` once;
-``ExitRequested`` is allowed while inside; ``Cancelled(token)`` withdraws a request that still waits,
-and leaves again if it was admitted in the same step.
+``ExitRequested`` is allowed while inside; ``Cancelled(token)`` withdraws a request that still
+waits, and leaves again if it was admitted in the same step.
 """
 
 from collections.abc import Hashable
@@ -175,6 +175,7 @@ class Superseded:
     """A guarded resource refused this member's number, since it has seen ``number``."""
 
     number: int
+    edge: str = ""
 
 
 MutexEvent = (

@@ -3,19 +3,20 @@
 Theory of operation. ``TwoFGME`` does the excluding; this machine says who the competitors are. Like
 permissions, links are a matter of pairs, so no member list has to be agreed on.
 
-* **Joining.** A member greets everybody it knows, of both groups (``Hello``), and everybody it learns
-  of by the answers; it takes part when all have answered. Who answers (``Welcome``) has the new
-  permission, so a newcomer never upsets who is inside. If two competitors greet each other, the one of
-  group 0 answers. Of two who join at once at least one learns of the other, from any member that both
+* **Joining.** A member greets everybody it knows, of both groups (``Hello``), and everybody it
+  learns of by the answers; it takes part when all have answered. Who answers (``Welcome``) has the
+  new permission, so a newcomer never upsets who is inside. If two competitors greet each other,
+  the one of group 0 answers. Of two who join at once at least one learns of the other, from any
+  member that both
   greet: hence the views in messages, and siblings that know each other.
 * **Leaving** (``Bye``): between entries; the permissions vanish.
 * **Crashes.** A suspect is held for dead if enough members are not suspected (``Roster``). Its
-  permissions are taken back, which is to say they vanish, and the fencing term goes up. If it speaks
-  again it is told (``Expelled``): its entry is revoked, and it joins anew.
-* **Numbers.** Every message carries the highest number that its sender knows, and an entry takes the
-  next one, so it is above that of every entry of the other group that was over before. A term goes
-  before the count: whoever takes permissions back starts a new one, and is above what the dead one
-  can have reached in its own.
+  permissions are taken back, which is to say they vanish, and the fencing term goes up. If it
+  speaks again it is told (``Expelled``): its entry is revoked, and it joins anew.
+* **Numbers.** Every message carries the highest number that its sender knows, and an entry takes
+  the next one, so it is above that of every entry of the other group that was over before. A term
+  goes before the count: whoever takes permissions back starts a new one, and is above what the
+  dead one can have reached in its own.
 
 ========= ============================================= ==========================================
 phase     meaning                                       left by
@@ -27,7 +28,6 @@ LEFT      answers Bye to late greetings                 never
 """
 
 from collections.abc import Hashable, Iterable, Mapping, Sequence
-from enum import Enum, auto
 from typing import Any
 
 from dsp.core.machine import (
@@ -42,7 +42,6 @@ from dsp.core.machine import (
 from dsp.core.types import NodeId
 from dsp.errors import InvariantError, LocalProtocolError
 from dsp.mutex.events import (
-    Admit,
     Bye,
     Carried,
     EnterRequested,
@@ -64,23 +63,13 @@ from dsp.mutex.events import (
     View,
     Welcome,
 )
-from dsp.mutex.numbers import next_number, next_term
+from dsp.mutex.numbers import Numbering
 from dsp.mutex.roster import Roster
 from dsp.mutex.seat import Seat
-from dsp.mutex.status import Status
+from dsp.mutex.status import Phase, Status
 from dsp.mutex.two_fgme import TwoFGME
 
-__all__ = ["Member", "Phase"]
-
-
-class Phase(Enum):
-    """Whether a member takes part."""
-
-    JOINING = auto()
-    MEMBER = auto()
-    LEFT = auto()
-
-    __hash__ = object.__hash__
+__all__ = ["Member"]
 
 
 class Member:
@@ -119,8 +108,7 @@ class Member:
         self._awaiting: set[NodeId] = set()
         self._token: Hashable = None
         self._wants = False
-        self._high = 0
-        self._number = 0
+        self._numbers = Numbering(seat.group, edge)
 
     @property
     def status(self) -> Status:
@@ -130,7 +118,7 @@ class Member:
     @property
     def number(self) -> int:
         """The fencing number of the latest entry."""
-        return self._number
+        return self._numbers.number
 
     # -- the machine contract -------------------------------------------------------------
 
@@ -140,29 +128,29 @@ class Member:
             return self._on_received(event.sender, event.message)
         match event:
             case EnterRequested(token):
-                return self._out(self._on_enter(token))
+                return self._numbers.stamp(self._on_enter(token))
             case ExitRequested():
-                return self._out(self.lock.handle(event, now))
+                return self._numbers.stamp(self.lock.handle(event, now))
             case Cancelled(token) if token == self._token:
                 if self._wants:
                     self._wants = False
                     return []
-                return self._out(self.lock.handle(event, now))
+                return self._numbers.stamp(self.lock.handle(event, now))
             case PeerLost(peer):
-                return self._out(self._on_suspected(peer))
+                return self._numbers.stamp(self._on_suspected(peer))
             case SendFailed(to):
                 if to in self.roster.known:
                     self.roster.broken.add(to)
-                return self._out(self._on_suspected(to))
+                return self._numbers.stamp(self._on_suspected(to))
             case PeerAppeared(peer):
-                return self._out(self._on_appeared(peer))
+                return self._numbers.stamp(self._on_appeared(peer))
             case JoinRequested() if self.phase is Phase.JOINING and not self._awaiting:
-                return self._out(self._greet_all())
+                return self._numbers.stamp(self._greet_all())
             case LeaveRequested():
-                return self._out(self._on_leave())
+                return self._numbers.stamp(self._on_leave())
             case Superseded(number):
-                self._high = max(self._high, number)
-                return self._out(self._rejoin("a resource has seen a higher number"))
+                self._numbers.learn(number)
+                return self._numbers.stamp(self._rejoin("a resource has seen a higher number"))
             case _:
                 return []
 
@@ -197,8 +185,7 @@ class Member:
             frozenset(self._awaiting),
             self._token,
             self._wants,
-            self._high,
-            self._number,
+            self._numbers.state(),
             self.roster.state(),
             self.lock.state(),
         )
@@ -207,7 +194,8 @@ class Member:
         """Return to a state that ``state`` gave."""
         parts: Any = state
         self.phase, self._generation, awaiting, self._token, self._wants, *rest = parts
-        self._high, self._number, roster, lock = rest
+        numbers, roster, lock = rest
+        self._numbers.restore(numbers)
         self._awaiting = {*awaiting}
         self.roster.restore(roster)
         self.lock.restore(lock)
@@ -221,7 +209,7 @@ class Member:
             "awaiting": sorted(self._awaiting),
             "suspects": sorted(self.roster.suspects),
             "lost": sorted(self.roster.lost),
-            "number": self._number,
+            "number": self._numbers.number,
             **self.lock.describe(),
         }
 
@@ -244,7 +232,7 @@ class Member:
     def _greet_all(self) -> list[MutexEffect]:
         self._awaiting = {*self.roster.known}
         hello = Hello(self._generation, self.group, self.roster.view())
-        greetings = [self._to(name, hello) for name in sorted(self._awaiting)]
+        greetings = [Send(name, hello) for name in sorted(self._awaiting)]
         return [*greetings, *self._settle()]
 
     def _greet_strangers(self, view: View) -> list[MutexEffect]:
@@ -255,7 +243,7 @@ class Member:
             self.roster.known[name] = (group, 0)
             self._awaiting.add(name)
         hello = Hello(self._generation, self.group, self.roster.view())
-        return [self._to(name, hello) for name, _ in strangers]
+        return [Send(name, hello) for name, _ in strangers]
 
     def _settle(self) -> list[MutexEffect]:
         if self.phase is not Phase.JOINING or self._awaiting:
@@ -275,7 +263,7 @@ class Member:
             return []  # greeted twice by the same one, which has its answer or will have it
         effects: list[MutexEffect] = []
         if linked:
-            self._high = next_term(self._high)
+            self._numbers.begin_term()
             effects += self.lock.handle(Unlinked(sender), 0.0)
         self.roster.meet(sender, group, generation)
         answer = Welcome(generation, self._generation, self.roster.view())
@@ -284,11 +272,11 @@ class Member:
         elif sender in self._awaiting and self.group == 1:
             # Group 0 answers. Once more, since ours may have reached its former life.
             again = Hello(self._generation, self.group, self.roster.view())
-            return [*effects, self._to(sender, again)]
+            return [*effects, Send(sender, again)]
         else:
             self._awaiting.discard(sender)
             effects += self.lock.handle(Linked(sender, held=True), 0.0)
-        effects.append(self._to(sender, answer))
+        effects.append(Send(sender, answer))
         return effects + self._greet_strangers(message.view) + self._settle()
 
     def _on_welcome(self, sender: NodeId, message: Welcome) -> list[MutexEffect]:
@@ -309,7 +297,7 @@ class Member:
         self.phase = Phase.LEFT
         self._awaiting.clear()
         bye = Bye(self.roster.view(without_me=True))
-        return [*(self._to(name, bye) for name in sorted(self.roster.known)), Left()]
+        return [*(Send(name, bye) for name in sorted(self.roster.known)), Left()]
 
     def _on_bye(self, sender: NodeId, view: View) -> list[MutexEffect]:
         self.roster.forget(sender)
@@ -332,8 +320,8 @@ class Member:
     def _bury(self) -> list[MutexEffect]:
         effects: list[MutexEffect] = []
         for name in self.roster.bury():
-            self._high = next_term(self._high)
-            effects.append(self._to(name, Expelled(self.roster.lost[name][1])))
+            self._numbers.begin_term()
+            effects.append(Send(name, Expelled(self.roster.lost[name][1])))
             effects += self._gone(name)
         return effects + self._settle()
 
@@ -342,7 +330,7 @@ class Member:
         if peer in self.roster.broken:
             return self._rejoin(f"messages to {peer} were lost")
         if peer in self.roster.lost:
-            return [self._to(peer, Expelled(self.roster.lost[peer][1]))]
+            return [Send(peer, Expelled(self.roster.lost[peer][1]))]
         return []
 
     def _rejoin(self, reason: str) -> list[MutexEffect]:
@@ -368,15 +356,15 @@ class Member:
     def _on_received(self, sender: NodeId, message: Hashable) -> Sequence[MutexEffect]:
         if not isinstance(message, Carried) or message.edge != self.edge:
             return [Reject(sender, f"no message between members of {self.edge!r}: {message!r}")]
-        self._high = max(self._high, message.number)
-        return self._out(self._take(sender, message.body))
+        self._numbers.learn(message.number)
+        return self._numbers.stamp(self._take(sender, message.body))
 
     def _take(
         self, sender: NodeId, body: PermissionMessage | MembershipMessage
     ) -> Sequence[MutexEffect]:
         if self.phase is Phase.LEFT:
             late = isinstance(body, Hello)
-            return [self._to(sender, Bye(self.roster.view(without_me=True)))] if late else []
+            return [Send(sender, Bye(self.roster.view(without_me=True)))] if late else []
         match body:
             case Hello():
                 return self._on_hello(sender, body)
@@ -392,34 +380,9 @@ class Member:
             if isinstance(body, Welcome):
                 generation = body.mine  # perhaps the first that we hear of it
                 self.roster.lost[sender] = (group, generation)
-            return [self._to(sender, Expelled(generation))]
+            return [Send(sender, Expelled(generation))]
         if isinstance(body, Welcome):
             return self._on_welcome(sender, body)
         if sender not in self.lock.competitors:
             return []  # from before it heard our greeting, which undoes all that was
         return self.lock.handle(Received(sender, body), 0.0)
-
-    def _to(self, name: NodeId, body: PermissionMessage | MembershipMessage) -> Send:
-        return Send(name, Carried(self.edge, 0, body))
-
-    def _out(self, effects: Iterable[MutexEffect]) -> list[MutexEffect]:
-        """Put the number into what goes out, and into entries."""
-        out: list[MutexEffect] = []
-        last: object = None
-        carried = Carried(self.edge, self._high, Bye(((), ())))
-        for effect in effects:
-            if isinstance(effect, Send):
-                body: Any = effect.message
-                if body is not last:
-                    last = body
-                    if isinstance(body, Carried):
-                        body = body.body
-                    carried = Carried(self.edge, self._high, body)
-                out.append(Send(effect.to, carried))
-            elif isinstance(effect, Admit):
-                self._high = self._number = next_number(self._high, self.group)
-                last = None
-                out.append(Admit(effect.token, self._number))
-            else:
-                out.append(effect)
-        return out

@@ -1,10 +1,12 @@
 """2-FGME exactly as published (paper 000 algorithms 12 to 15): an exhibit that does not hold.
 
 Line by line, faults included, to be compared with ``dsp.mutex.two_fgme``: it lets both groups in,
-deadlocks, and lets members in that did not ask. docs/design/mutex.md says where and why. Never use it.
+deadlocks, and lets members in that did not ask. docs/design/mutex.md says where and why. Never use
+it.
 
-Two things that the pseudo-code leaves open: no request means a priority below all others (line 2), and
-a member that gets in while it does not ask (line 72 looks at no state) is reported by ``intruded``.
+Two things that the pseudo-code leaves open: no request means a priority below all others (line 2),
+and a member that gets in while it does not ask (line 72 looks at no state) is reported by
+``intruded``.
 """
 
 from collections.abc import Hashable

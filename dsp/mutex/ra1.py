@@ -1,9 +1,9 @@
 """RA1: Ricart and Agrawala's algorithm for groups (Joung 2002; paper 000 section 2.4).
 
-Who wants to get in asks everybody, with its time, and is inside when everybody has agreed. A member
-agrees at once unless it is of the other group and inside, or asks with an earlier time; then it agrees
-when it comes out. Simple, 2(n - 1) messages for each entry, and poor occupancy: a waiting member of the
-other group keeps out everybody who asked after it.
+Who wants to get in asks everybody, with its time, and is inside when everybody has agreed. A
+member agrees at once unless it is of the other group and inside, or asks with an earlier time;
+then it agrees when it comes out. Simple, 2(n - 1) messages for each entry, and poor occupancy: a
+waiting member of the other group keeps out everybody who asked after it.
 """
 
 from collections.abc import Hashable, Sequence

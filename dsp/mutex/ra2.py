@@ -1,14 +1,14 @@
 """RA2: captains that let their whole group in (Joung 2002; paper 000 section 2.4).
 
-As in RA1, who has everybody's reply gets in; it is then a *captain* and captures the waiting members of
-its own group (``RaStart``), which get in at once as *successors*, whatever others they wait for. So a
-reply can be out of date: its sender promised to stay out and was captured since. Replies therefore
-carry how often their sender was inside (``entered``, the vector VF of the paper), and a captain tells on
-leaving whom it captured. A reply that is older than a known entry of its sender does not count any
-more, and successors reply again when they come out.
+As in RA1, who has everybody's reply gets in; it is then a *captain* and captures the waiting
+members of its own group (``RaStart``), which get in at once as *successors*, whatever others they
+wait for. So a reply can be out of date: its sender promised to stay out and was captured since.
+Replies therefore carry how often their sender was inside (``entered``, the vector VF of the
+paper), and a captain tells on leaving whom it captured. A reply that is older than a known entry
+of its sender does not count any more, and successors reply again when they come out.
 
-``VSN``, the vector of requests, gives priorities too: requests are ordered by its sum, then by name.
-Vectors are in the order of the sorted names.
+``VSN``, the vector of requests, gives priorities too: requests are ordered by its sum, then by
+name. Vectors are in the order of the sorted names.
 """
 
 from collections.abc import Hashable, Mapping, Sequence

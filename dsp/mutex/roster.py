@@ -13,8 +13,9 @@ class Roster:
     """The members as one of them sees them.
 
     Suspicion is not enough to hold a member for dead: it takes a majority of all members that are
-    not suspected, the one who suspects among them, or exactly half with the first name. So a member that
-    was cut off, or stopped and continued, and therefore suspects everybody, takes nothing from anyone.
+    not suspected, the one who suspects among them, or exactly half with the first name. So a
+    member that was cut off, or stopped and continued, and therefore suspects everybody, takes
+    nothing from anyone.
 
     Args:
         me: the member.

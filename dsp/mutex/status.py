@@ -2,7 +2,7 @@
 
 from enum import Enum, auto
 
-__all__ = ["Status", "TRANSITIONS"]
+__all__ = ["Status", "TRANSITIONS", "Phase"]
 
 
 class Status(Enum):
@@ -22,3 +22,13 @@ TRANSITIONS: dict[Status, tuple[Status, ...]] = {
     Status.INSIDE: (Status.IDLE,),
 }
 """Where each status leads to; docs/design/mutex.md shows the same, and a test compares."""
+
+
+class Phase(Enum):
+    """Whether a member takes part."""
+
+    JOINING = auto()
+    MEMBER = auto()
+    LEFT = auto()
+
+    __hash__ = object.__hash__

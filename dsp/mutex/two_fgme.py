@@ -5,12 +5,12 @@ members of different groups shares one permission. Whoever has all of its permis
 so exclusion holds by construction. A permission stays with who has it until the other one asks.
 
 * To get in, a member asks every competitor whose permission it lacks, with its time (``Req``).
-* An idle member hands over; one that is inside waits until it leaves; one that asks itself hands over
-  to a senior request (an earlier time, then the smaller name), and its own request goes with the
-  permission (``Ack.renew``).
-* Concurrent occupancy: while a member has let a competitor by (``authorised``), it also lends to the
-  juniors that wait, since their group goes first anyway. The first competitor that comes out closes
-  this, and a loan to a junior is recalled as soon as somebody is refused.
+* An idle member hands over; one that is inside waits until it leaves; one that asks itself hands
+  over to a senior request (an earlier time, then the smaller name), and its own request goes with
+  the permission (``Ack.renew``).
+* Concurrent occupancy: while a member has let a competitor by (``authorised``), it also lends to
+  the juniors that wait, since their group goes first anyway. The first competitor that comes out
+  closes this, and a loan to a junior is recalled as soon as somebody is refused.
 
 ========= ============================================= ==========================================
 status    meaning                                       left by

@@ -1,6 +1,6 @@
 """Models of groups whose members join, leave, crash and are suspected, for the explorer."""
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import cast
 
 from dsp.core.machine import PeerLost, Reject
@@ -16,9 +16,9 @@ from dsp.mutex.events import (
     Settled,
     Superseded,
 )
-from dsp.mutex.member import Member, Phase
+from dsp.mutex.member import Member
 from dsp.mutex.seat import Groups, Seat
-from dsp.mutex.status import Status
+from dsp.mutex.status import Phase, Status
 from dsp.testing.explorer import Model, Run, Script, Stimulus, View, crash, join, tell
 
 __all__ = ["MembersModel"]
@@ -29,7 +29,8 @@ Fence = tuple[int, int]
 class MembersModel(Model[Member]):
     """Members that enter, and others that come and go meanwhile.
 
-    The ghost is a resource that every entry presents its number to: the highest number of each group.
+    The ghost is a resource that every entry presents its number to: the highest number of each
+    group.
 
     Args:
         groups: the founders.
@@ -135,9 +136,10 @@ class MembersModel(Model[Member]):
         if not self.suspicions:
             for name in view.nodes:
                 member = view.machine(name)
-                assert member.status is not Status.INSIDE or member.number > fence[
-                    1 - self.group(name)
-                ], f"{name} is inside and would be refused"
+                assert (
+                    member.status is not Status.INSIDE
+                    or member.number > fence[1 - self.group(name)]
+                ), f"{name} is inside and would be refused"
 
     def quiet(self, view: View[Member]) -> None:
         alive = [name for name in view.nodes if view.machine(name).phase is not Phase.LEFT]
@@ -159,5 +161,5 @@ def visit(name: NodeId) -> tuple[Stimulus, ...]:
     return (tell(name, EnterRequested(), when=idle), tell(name, ExitRequested(), when=inside))
 
 
-def can_leave(name: NodeId):  # type: ignore[no-untyped-def]
+def can_leave(name: NodeId) -> Callable[[View[Member]], bool]:
     return lambda view: view.machine(name).status is Status.IDLE

@@ -82,7 +82,10 @@ class GroupsModel(Model[Algorithm]):
         def asked(view: View[Algorithm]) -> bool:
             return view.machine(name).status is not Status.IDLE
 
-        return (tell(name, EnterRequested(), when=idle(name)), tell(name, Cancelled(None), when=asked))
+        return (
+            tell(name, EnterRequested(), when=idle(name)),
+            tell(name, Cancelled(None), when=asked),
+        )
 
     def on_effect(self, run: Run, node: NodeId, effect: object) -> None:
         match effect:
@@ -106,9 +109,7 @@ def idle(name: NodeId) -> Callable[[View[Any]], bool]:
 
 
 def exit_of(name: NodeId) -> Stimulus:
-    return tell(
-        name, ExitRequested(), when=lambda view: view.machine(name).status is Status.INSIDE
-    )
+    return tell(name, ExitRequested(), when=lambda view: view.machine(name).status is Status.INSIDE)
 
 
 class EndlessGroups(GroupsModel):
