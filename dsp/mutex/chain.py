@@ -16,6 +16,7 @@ from dsp.core.machine import (
     Received,
     Reject,
     SendFailed,
+    Tick,
 )
 from dsp.errors import InvariantError, LocalProtocolError
 from dsp.mutex.events import (
@@ -26,6 +27,7 @@ from dsp.mutex.events import (
     JoinRequested,
     LeaveRequested,
     Left,
+    MemberRemoved,
     MutexEffect,
     MutexEvent,
     Revoke,
@@ -61,7 +63,7 @@ class Chain:
             case Received(sender, message):
                 if not isinstance(message, Carried) or message.edge not in self.members:
                     return [Reject(sender, f"about no edge of this node: {message!r}")]
-                return self._pass_on(message.edge, event)
+                return self._pass_on(message.edge, event, now)
             case EnterRequested(token):
                 if self.status is not Status.IDLE:
                     raise LocalProtocolError(f"already {self.status.name}")
@@ -77,17 +79,26 @@ class Chain:
                 return self._pass_on(edge, event)
             case LeaveRequested() if self.status is not Status.IDLE:
                 raise LocalProtocolError(f"cannot leave now: {self.status.name}")
-            case LeaveRequested() | JoinRequested() | PeerLost() | PeerAppeared() | SendFailed():
+            case (
+                LeaveRequested()
+                | JoinRequested()
+                | MemberRemoved()
+                | PeerLost()
+                | PeerAppeared()
+                | SendFailed()
+                | Tick()
+            ):
                 effects: list[MutexEffect] = []
                 for edge in self._order:
-                    effects += self._pass_on(edge, event)
+                    effects += self._pass_on(edge, event, now)
                 return effects
             case _:
                 return []
 
     def next_deadline(self) -> float | None:
-        """There are no time-outs."""
-        return None
+        """When the first of its members wants to be woken."""
+        wanted = [member.next_deadline() for member in self.members.values()]
+        return min((time for time in wanted if time is not None), default=None)
 
     def check_invariants(self) -> None:
         """Raise if this is a state that must never be."""
@@ -132,11 +143,11 @@ class Chain:
         edge = self._order[len(self._numbers)]
         return self._pass_on(edge, EnterRequested(self._token))
 
-    def _pass_on(self, edge: str, event: MutexEvent) -> list[MutexEffect]:
+    def _pass_on(self, edge: str, event: MutexEvent, now: float = 0.0) -> list[MutexEffect]:
         if edge not in self.members:
             raise LocalProtocolError(f"no edge {edge!r}; there are {', '.join(self._order)}")
         effects: list[MutexEffect] = []
-        for effect in self.members[edge].handle(event, 0.0):
+        for effect in self.members[edge].handle(event, now):
             match effect:
                 case Admit(_, number):
                     self._numbers += ((edge, number),)

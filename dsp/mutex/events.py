@@ -27,6 +27,7 @@ __all__ = [
     "Unlinked",
     "JoinRequested",
     "LeaveRequested",
+    "MemberRemoved",
     "Superseded",
     "MutexEvent",
     "Admit",
@@ -171,6 +172,13 @@ class LeaveRequested:
 
 
 @dataclass(frozen=True, slots=True)
+class MemberRemoved:
+    """Somebody knows for certain that a member is gone for good: no majority has to agree."""
+
+    peer: NodeId
+
+
+@dataclass(frozen=True, slots=True)
 class Superseded:
     """A guarded resource refused this member's number, since it has seen ``number``."""
 
@@ -186,6 +194,7 @@ MutexEvent = (
     | Unlinked
     | JoinRequested
     | LeaveRequested
+    | MemberRemoved
     | Superseded
 )
 

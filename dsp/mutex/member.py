@@ -38,6 +38,7 @@ from dsp.core.machine import (
     Reject,
     Send,
     SendFailed,
+    Tick,
 )
 from dsp.core.types import NodeId
 from dsp.errors import InvariantError, LocalProtocolError
@@ -52,6 +53,7 @@ from dsp.mutex.events import (
     LeaveRequested,
     Left,
     Linked,
+    MemberRemoved,
     MembershipMessage,
     MutexEffect,
     MutexEvent,
@@ -81,6 +83,8 @@ class Member:
         founder: take part at once. All founders must be given the same groups and begin together;
             one that may be a restart must join, which begins with ``JoinRequested``.
         quorum: whether suspicion needs a majority.
+        patience: seconds without a new suspicion before suspects are held for dead. One that is cut
+            off suspects everybody, but not at one moment, and must not act on the first.
         edge: which pair of groups this is about, where a node is in more than one.
     """
 
@@ -91,6 +95,7 @@ class Member:
         generation: int = 1,
         founder: bool = False,
         quorum: bool = True,
+        patience: float = 0.0,
         edge: str = "",
     ) -> None:
         self.me = seat.me
@@ -105,7 +110,11 @@ class Member:
                     self.roster.known[name] = (group, generation if founder else 0)
         alone = ((seat.me,), ()) if seat.group == 0 else ((), (seat.me,))
         self.lock = TwoFGME(seat if founder else Seat(seat.me, alone))
-        self._awaiting: set[NodeId] = set()
+        # Who has not answered yet; nobody can settle before the greetings are out.
+        self._awaiting: set[NodeId] = set() if founder else {*self.roster.known}
+        self._greeted = founder
+        self._patience = patience
+        self._deadline: float | None = None
         self._token: Hashable = None
         self._wants = False
         self._numbers = Numbering(seat.group, edge)
@@ -137,15 +146,20 @@ class Member:
                     return []
                 return self._numbers.stamp(self.lock.handle(event, now))
             case PeerLost(peer):
-                return self._numbers.stamp(self._on_suspected(peer))
+                return self._numbers.stamp(self._on_suspected(peer, now))
             case SendFailed(to):
                 if to in self.roster.known:
                     self.roster.broken.add(to)
-                return self._numbers.stamp(self._on_suspected(to))
+                return self._numbers.stamp(self._on_suspected(to, now))
             case PeerAppeared(peer):
-                return self._numbers.stamp(self._on_appeared(peer))
-            case JoinRequested() if self.phase is Phase.JOINING and not self._awaiting:
-                return self._numbers.stamp(self._greet_all())
+                return self._numbers.stamp(self._on_appeared(peer, now))
+            case MemberRemoved(peer):
+                return self._numbers.stamp(self._on_removed(peer))
+            case Tick() if self._deadline is not None and now >= self._deadline:
+                self._deadline = None
+                return self._numbers.stamp(self._bury())
+            case JoinRequested() if not self._greeted:
+                return self._numbers.stamp(self._greet())
             case LeaveRequested():
                 return self._numbers.stamp(self._on_leave())
             case Superseded(number):
@@ -155,25 +169,13 @@ class Member:
                 return []
 
     def next_deadline(self) -> float | None:
-        """There are no time-outs: suspicion is the transport's, or the engine's."""
-        return None
+        """When to act on suspicions, which come from the transport or from the engine."""
+        return self._deadline
 
     def check_invariants(self) -> None:
         """Raise if this is a state that must never be."""
         self.lock.check_invariants()
-        roster, linked = self.roster, self.lock.competitors
-        for holds, text in (
-            (linked <= roster.known.keys(), "linked with a stranger"),
-            (not linked & self._awaiting, "linked, and waits for an answer"),
-            (self.phase is Phase.JOINING or not self._awaiting, "waits for answers, as a member"),
-            (
-                self.phase is not Phase.MEMBER
-                or linked == {name for name in roster.known if roster.competes(name)},
-                "takes part without some competitor",
-            ),
-            (self.phase is Phase.MEMBER or self.lock.status is Status.IDLE, "no member, not idle"),
-            (not roster.lost.keys() & roster.known.keys(), "knows the dead"),
-        ):
+        for holds, text in self.roster.rules(self.phase, self.lock, self._awaiting):
             if not holds:
                 raise InvariantError(f"{self.me}: {text}: {dict(self.describe())}")
 
@@ -183,6 +185,8 @@ class Member:
             self.phase,
             self._generation,
             frozenset(self._awaiting),
+            self._greeted,
+            self._deadline,
             self._token,
             self._wants,
             self._numbers.state(),
@@ -193,8 +197,8 @@ class Member:
     def restore(self, state: Hashable) -> None:
         """Return to a state that ``state`` gave."""
         parts: Any = state
-        self.phase, self._generation, awaiting, self._token, self._wants, *rest = parts
-        numbers, roster, lock = rest
+        self.phase, self._generation, awaiting, self._greeted, self._deadline, *rest = parts
+        self._token, self._wants, numbers, roster, lock = rest
         self._numbers.restore(numbers)
         self._awaiting = {*awaiting}
         self.roster.restore(roster)
@@ -229,8 +233,8 @@ class Member:
 
     # -- joining --------------------------------------------------------------------------
 
-    def _greet_all(self) -> list[MutexEffect]:
-        self._awaiting = {*self.roster.known}
+    def _greet(self) -> list[MutexEffect]:
+        self._greeted = True
         hello = Hello(self._generation, self.group, self.roster.view())
         greetings = [Send(name, hello) for name in sorted(self._awaiting)]
         return [*greetings, *self._settle()]
@@ -246,7 +250,7 @@ class Member:
         return [Send(name, hello) for name, _ in strangers]
 
     def _settle(self) -> list[MutexEffect]:
-        if self.phase is not Phase.JOINING or self._awaiting:
+        if self.phase is not Phase.JOINING or self._awaiting or not self._greeted:
             return []
         self.phase = Phase.MEMBER
         effects: list[MutexEffect] = [Settled()]
@@ -311,27 +315,49 @@ class Member:
 
     # -- crashes --------------------------------------------------------------------------
 
-    def _on_suspected(self, peer: NodeId) -> list[MutexEffect]:
+    def _on_suspected(self, peer: NodeId, now: float) -> list[MutexEffect]:
         if peer not in self.roster.known or self.phase is Phase.LEFT:
             return []
         self.roster.suspects.add(peer)
+        return self._judge(now)
+
+    def _judge(self, now: float) -> list[MutexEffect]:
+        if self._patience:
+            self._deadline = now + self._patience if self.roster.suspects else None
+            return []
         return self._bury()
 
     def _bury(self) -> list[MutexEffect]:
         effects: list[MutexEffect] = []
         for name in self.roster.bury():
-            self._numbers.begin_term()
-            effects.append(Send(name, Expelled(self.roster.lost[name][1])))
-            effects += self._gone(name)
+            group, generation = self.roster.lost[name]
+            if group != self.group:
+                self._numbers.begin_term()
+            effects += [Send(name, Expelled(generation)), *self._gone(name)]
         return effects + self._settle()
 
-    def _on_appeared(self, peer: NodeId) -> list[MutexEffect]:
+    def _on_appeared(self, peer: NodeId, now: float) -> list[MutexEffect]:
         self.roster.suspects.discard(peer)
         if peer in self.roster.broken:
             return self._rejoin(f"messages to {peer} were lost")
         if peer in self.roster.lost:
             return [Send(peer, Expelled(self.roster.lost[peer][1]))]
-        return []
+        return self._judge(now)
+
+    def _on_removed(self, peer: NodeId) -> list[MutexEffect]:
+        if self.roster.competes(peer) or peer in self.roster.lost:
+            self._numbers.begin_term()
+        self.roster.forget(peer)
+        return self._gone(peer) + self._settle()
+
+    def _on_expelled(self, sender: NodeId, generation: int) -> list[MutexEffect]:
+        if generation != self._generation:
+            return []  # we have begun anew since
+        self.roster.resurrect(sender)
+        if sender in self.roster.known and not self.roster.competes(sender):
+            # Nothing is between siblings but that they know each other.
+            return [Send(sender, Hello(self._generation, self.group, self.roster.view()))]
+        return self._rejoin(f"{sender} held this member for dead")
 
     def _rejoin(self, reason: str) -> list[MutexEffect]:
         """Begin anew with everybody; a request goes on, an entry does not."""
@@ -349,7 +375,8 @@ class Member:
         self.phase = Phase.JOINING
         self.roster.suspects.clear()
         self.roster.broken.clear()
-        return effects + self._greet_all()
+        self._awaiting = {*self.roster.known}
+        return effects + self._greet()
 
     # -- messages -------------------------------------------------------------------------
 
@@ -371,10 +398,7 @@ class Member:
             case Bye(view):
                 return self._on_bye(sender, view)
             case Expelled(generation):
-                if generation != self._generation:
-                    return []  # we have begun anew since
-                self.roster.resurrect(sender)
-                return self._rejoin(f"{sender} held this member for dead")
+                return self._on_expelled(sender, generation)
         if sender in self.roster.lost:
             group, generation = self.roster.lost[sender]
             if isinstance(body, Welcome):

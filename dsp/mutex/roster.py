@@ -1,10 +1,12 @@
 """Whom a member knows, whom it suspects, and whom it holds for dead."""
 
-from collections.abc import Hashable, Iterable
+from collections.abc import Hashable, Iterator, Set
 from typing import Any
 
 from dsp.core.types import NodeId
 from dsp.mutex.events import View
+from dsp.mutex.status import Phase, Status
+from dsp.mutex.two_fgme import TwoFGME
 
 __all__ = ["Roster"]
 
@@ -12,10 +14,9 @@ __all__ = ["Roster"]
 class Roster:
     """The members as one of them sees them.
 
-    Suspicion is not enough to hold a member for dead: it takes a majority of all members that are
-    not suspected, the one who suspects among them, or exactly half with the first name. So a
-    member that was cut off, or stopped and continued, and therefore suspects everybody, takes
-    nothing from anyone.
+    Suspicion is not enough to hold a member for dead: it takes a majority of all that ever joined
+    and did not leave, or exactly half with the first name among them. So a member that was cut
+    off, or stopped and continued, and therefore suspects everybody, takes nothing from anyone.
 
     Args:
         me: the member.
@@ -90,12 +91,26 @@ class Roster:
     def _enough(self) -> bool:
         if not self.quorum:
             return True
-        everybody: Iterable[NodeId] = (self.me, *self.known)
-        total = 1 + len(self.known)
-        alive = total - len(self.suspects)
+        # The dead count: or suspicions one after the other would leave a majority of one.
+        total = 1 + len(self.known) + len(self.lost)
+        alive = 1 + len(self.known) - len(self.suspects)
         if 2 * alive == total:
-            return min(everybody) not in self.suspects
+            first = min((self.me, *self.known, *self.lost))
+            return first not in self.suspects and first not in self.lost
         return 2 * alive > total
+
+    def rules(
+        self, phase: Phase, lock: TwoFGME, awaiting: Set[NodeId]
+    ) -> Iterator[tuple[bool, str]]:
+        """What must hold between whom a member knows, is linked with and waits for."""
+        linked = lock.competitors
+        yield linked <= self.known.keys(), "linked with a stranger"
+        yield not linked & awaiting, "linked, and waits for an answer"
+        yield phase is Phase.JOINING or not awaiting, "waits for answers, as a member"
+        competitors = {name for name in self.known if self.competes(name)}
+        yield phase is not Phase.MEMBER or linked == competitors, "some competitor is not linked"
+        yield phase is Phase.MEMBER or lock.status is Status.IDLE, "no member, not idle"
+        yield not self.lost.keys() & self.known.keys(), "knows the dead"
 
     def state(self) -> Hashable:
         """Everything that changes, as an immutable value."""

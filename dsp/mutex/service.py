@@ -22,6 +22,7 @@ from dsp.mutex.events import (
     JoinRequested,
     LeaveRequested,
     Left,
+    MemberRemoved,
     MutexEffect,
     MutexEvent,
     Revoke,
@@ -133,6 +134,11 @@ class GroupMutex:
             self._require_open()
             self._submit(LeaveRequested())
         await self._left.wait()
+
+    def remove(self, member: NodeId) -> None:
+        """Say that a member is gone for good, where that is known: no majority has to agree."""
+        self._require_open()
+        self._submit(MemberRemoved(member))
 
     # -- for who runs the machine ---------------------------------------------------------
 
@@ -249,6 +255,7 @@ async def open_mutex(
     *,
     present: Present | None = None,
     quorum: bool = True,
+    patience: float = 1.0,
     check: bool = False,
 ) -> AsyncIterator[GroupMutex]:
     """Take part in mutual exclusion of two groups over a transport, while the block lasts.
@@ -260,6 +267,8 @@ async def open_mutex(
         present: see ``GroupMutex``.
         quorum: whether a majority is needed to hold a suspect for dead. Without it, of two halves
             that do not hear each other both go on, and only the resource's ``Fence`` is left.
+        patience: seconds without a new suspicion before suspects are held for dead; not below the
+            session's ``heartbeat_every``.
         check: check the machine's invariants after every step.
 
     At the end of the block the member leaves in good order.
@@ -267,7 +276,10 @@ async def open_mutex(
     contact = transport.contact
     names = tuple(tuple(peer.id for peer in group) for group in groups)
     member = Member(
-        Seat(contact.id, (names[0], names[1])), generation=transport.epoch, quorum=quorum
+        Seat(contact.id, (names[0], names[1])),
+        generation=transport.epoch,
+        quorum=quorum,
+        patience=patience,
     )
 
     def address_of(name: NodeId) -> str:

@@ -4,7 +4,7 @@ from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import cast
 
 from dsp.core.machine import PeerLost, Reject
-from dsp.core.types import NodeId
+from dsp.core.types import Lane, NodeId
 from dsp.mutex.events import (
     Admit,
     EnterRequested,
@@ -120,6 +120,13 @@ class MembersModel(Model[Member]):
                 pass
             case _:
                 run.violate(f"{node} gives {effect}")
+
+    def on_undeliverable(
+        self, run: Run, sender: NodeId, to: NodeId, message: Hashable, lane: Lane
+    ) -> None:
+        """Who joins after a crash learns of it by trying."""
+        if to in self.crashes and sender in self.joiners:
+            run.post(sender, PeerLost(to))
 
     # -- what must hold -----------------------------------------------------------------------
 
