@@ -112,6 +112,14 @@ class Roster:
         yield phase is Phase.MEMBER or lock.status is Status.IDLE, "no member, not idle"
         yield not self.lost.keys() & self.known.keys(), "knows the dead"
 
+    def describe(self) -> dict[str, object]:
+        """A small summary for logs."""
+        return {
+            "members": self.view(),
+            "suspects": sorted(self.suspects),
+            "lost": sorted(self.lost),
+        }
+
     def state(self) -> Hashable:
         """Everything that changes, as an immutable value."""
         return (
