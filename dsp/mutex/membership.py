@@ -135,7 +135,7 @@ class Membership:
 
     def _on_leave(self) -> list[MutexEffect]:
         if self._wants or self.lock.status is not Status.IDLE or self.phase is Phase.LEFT:
-            raise LocalProtocolError(f"{self.me} cannot leave now: {dict(self.describe())}")
+            raise LocalProtocolError(f"{self.me} cannot leave now: {self.lock.describe()}")
         self.phase = Phase.LEFT
         self._awaiting.clear()
         bye = Bye(self.roster.view(without_me=True))

@@ -12,7 +12,7 @@ from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 
 from dsp.core.driver import MachineDriver
-from dsp.core.machine import Cancelled, Machine, Received, Reject, Send
+from dsp.core.machine import Cancelled, Machine, Received, Reject, Send, Tick
 from dsp.core.types import NodeId, Peer
 from dsp.errors import ClosedError, LeaseLost, LocalProtocolError
 from dsp.mutex.events import (
@@ -230,6 +230,7 @@ class RoutedMutex:
         self.mutex = GroupMutex(self.submit, present=present)
         self._send = send
         self._rejected = rejected
+        self._timer: asyncio.TimerHandle | None = None
 
     def receive(self, sender: NodeId, message: Hashable) -> None:
         """Hand in a message that came for this lock."""
@@ -237,8 +238,13 @@ class RoutedMutex:
 
     def submit(self, event: MutexEvent) -> None:
         """Hand in any other event: ``JoinRequested`` first, ``PeerLost`` when a member is gone."""
-        now = asyncio.get_running_loop().time()
-        for effect in self.machine.handle(event, now):
+        loop = asyncio.get_running_loop()
+        effects = self.machine.handle(event, loop.time())
+        self._stop_timer()
+        deadline = self.machine.next_deadline()
+        if deadline is not None:
+            self._timer = loop.call_at(deadline, self.submit, Tick())
+        for effect in effects:
             match effect:
                 case Send(to, message):
                     self._send(to, message)
@@ -246,6 +252,16 @@ class RoutedMutex:
                     self._rejected(effect)
                 case _:
                     self.mutex.perform(effect)
+
+    def close(self) -> None:
+        """Fail whoever waits, and take no more time. Nothing is sent: leave before, if you can."""
+        self._stop_timer()
+        self.mutex.close()
+
+    def _stop_timer(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
 
 
 @asynccontextmanager

@@ -14,6 +14,7 @@ from dsp._pb.mutex_pb2 import (
     MutexFrame,
     MutexHello,
     MutexMember,
+    MutexRequest,
     MutexWelcome,
 )
 from dsp.core.envelope import Envelope, decode_envelope, encode_envelope
@@ -53,12 +54,19 @@ class MutexCodec:
         self._address_of = address_of
         self._learn = learn
         self._source = source
+        self._latest: tuple[Hashable, bytes] = (None, b"")
 
     def encode(self, message: Hashable) -> bytes:
         """Give the bytes of a message."""
+        latest, data = self._latest
+        if message is latest:  # one object that goes to many; it cannot have changed
+            return data
         envelope = to_envelope(message, self._address_of)
-        envelope.source = self._source
-        return encode_envelope(envelope)
+        if self._source:
+            envelope.source = self._source
+        data = encode_envelope(envelope)
+        self._latest = (message, data)
+        return data
 
     def decode(self, data: bytes) -> Hashable:
         """Read a message.
@@ -77,23 +85,26 @@ def to_envelope(message: Hashable, address_of: Callable[[NodeId], str] = _nowher
     """
     if not isinstance(message, Carried):
         return Envelope(mutex=encode_fixed(message))
-    frame = MutexFrame(edge=message.edge, number=message.number)
+    edge, number = message.edge, message.number
     match message.body:
         case Req(ts):
-            frame.request.time = ts
+            frame = MutexFrame(edge=edge, number=number, request=MutexRequest(time=ts))
         case Ack(renew, end):
-            frame.ack.CopyFrom(MutexAck(renew=renew, end=end))
+            frame = MutexFrame(edge=edge, number=number, ack=MutexAck(renew=renew, end=end))
         case Hello(generation, group, view):
             members = _members(view, address_of)
             hello = MutexHello(generation=generation, group=group, members=members)
-            frame.hello.CopyFrom(hello)
+            frame = MutexFrame(edge=edge, number=number, hello=hello)
         case Welcome(generation, mine, view):
             members = _members(view, address_of)
-            frame.welcome.CopyFrom(MutexWelcome(generation=generation, mine=mine, members=members))
+            welcome = MutexWelcome(generation=generation, mine=mine, members=members)
+            frame = MutexFrame(edge=edge, number=number, welcome=welcome)
         case Bye(view):
-            frame.bye.CopyFrom(MutexBye(members=_members(view, address_of)))
+            bye = MutexBye(members=_members(view, address_of))
+            frame = MutexFrame(edge=edge, number=number, bye=bye)
         case Expelled(generation):
-            frame.expelled.CopyFrom(MutexExpelled(generation=generation))
+            expelled = MutexExpelled(generation=generation)
+            frame = MutexFrame(edge=edge, number=number, expelled=expelled)
     return Envelope(mutex=frame)
 
 

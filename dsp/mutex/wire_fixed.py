@@ -4,7 +4,6 @@ from collections.abc import Hashable
 
 from dsp._pb.mutex_pb2 import (
     MutexFrame,
-    MutexNothing,
     MutexPublishedAck,
     MutexRequest,
     MutexToken,
@@ -68,7 +67,6 @@ def encode_fixed(message: Hashable) -> MutexFrame:
             return MutexFrame(published_end=MutexRequest(time=clock))
         case RaReply() | Want() | Grant() | Done() | TokenWanted():
             frame = MutexFrame()
-            getattr(frame, _NAMES[type(message)]).CopyFrom(MutexNothing())
             getattr(frame, _NAMES[type(message)]).SetInParent()
             return frame
         case _:

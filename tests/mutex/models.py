@@ -141,7 +141,7 @@ class EndlessGroups(GroupsModel):
             times |= {parts[1], *([parts[2]] if parts[2] else [])}
         for messages in snapshot.channels.values():
             times |= {time for message in messages if (time := time_of(message))}
-        new = {}
+        new: dict[int, int] = {}
         at = previous = 0
         for time in sorted(times):
             at += min(time - previous, self.gap if new else 1)

@@ -5,7 +5,9 @@ has been inside as often as it wanted. Members of one group are interchangeable,
 names is given by which of them are in group 0.
 """
 
+from collections.abc import Callable
 from itertools import combinations, permutations
+from typing import Any
 
 import pytest
 
@@ -17,7 +19,7 @@ from dsp.mutex.ra2 import RA2
 from dsp.mutex.seat import Groups, Seat
 from dsp.mutex.status import Status
 from dsp.mutex.two_fgme import TwoFGME
-from dsp.testing.explorer import explore, explore_orders, find_starvation, random_walks
+from dsp.testing.explorer import View, explore, explore_orders, find_starvation, random_walks
 from tests.mutex.models import Algorithm, EndlessGroups, GroupsModel, groups_of, names
 
 
@@ -69,13 +71,13 @@ def test_two_and_three(groups: Groups) -> None:
     explore(GroupsModel(groups)).assert_holds()
 
 
-def starving(model: EndlessGroups, *, max_states: int = 2_000_000) -> None:
-    waits = {
-        name: lambda view, name=name: view.machine(name).status is Status.WAITING
-        for group in model.groups
-        for name in group
-    }
-    find_starvation(model, waits, max_states=max_states).assert_holds()
+def waiting(name: NodeId) -> Callable[[View[Any]], bool]:
+    return lambda view: view.machine(name).status is Status.WAITING
+
+
+def starving(model: EndlessGroups) -> None:
+    waits = {str(name): waiting(name) for group in model.groups for name in group}
+    find_starvation(model, waits).assert_holds()
 
 
 @pytest.mark.parametrize("groups", orders(2, 1))

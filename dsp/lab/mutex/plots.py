@@ -38,7 +38,7 @@ def draw(folder: Path, study: Study, algorithms: Sequence[str]) -> list[Path]:
     written: list[Path] = []
 
     def picture(name: str, title: str) -> "Axes":
-        _, axes = pyplot.subplots(figsize=(9, 4.5), layout="constrained")
+        axes: Axes = pyplot.subplots(figsize=(9, 4.5), layout="constrained")[1]
         axes.set_title(title)
         axes.grid(alpha=0.3)
         written.append(folder / f"mutex-{name}.png")
@@ -46,7 +46,7 @@ def draw(folder: Path, study: Study, algorithms: Sequence[str]) -> list[Path]:
 
     def save(axes: "Axes") -> None:
         axes.legend()
-        axes.figure.savefig(written[-1], dpi=110)
+        pyplot.savefig(written[-1], dpi=110)
         pyplot.close("all")
 
     if "occupancy" in have:
@@ -67,7 +67,8 @@ def draw(folder: Path, study: Study, algorithms: Sequence[str]) -> list[Path]:
         for name in algorithms:
             axes = picture(f"latency-{name}", f"{name}: wait by pause")
             for stay in ("1", "2", "5"):
-                axes.errorbar(**_latency(study, name, stay), marker="o", label=f"inCS {stay} s")
+                pauses, waits, errors = _latency(study, name, stay)
+                axes.errorbar(pauses, waits, errors, marker="o", label=f"inCS {stay} s")
             axes.set_xlabel("P, s")
             axes.set_ylabel("wait, s")
             save(axes)
@@ -96,7 +97,7 @@ def _traffic(study: Study, name: str, vary: str) -> tuple[list[int], list[float]
     return [x for x, _ in sorted(points)], [y for _, y in sorted(points)]
 
 
-def _latency(study: Study, name: str, stay: str) -> dict[str, list[float]]:
+def _latency(study: Study, name: str, stay: str) -> tuple[list[float], list[float], list[float]]:
     points = []
     for figure in study.figures:
         if (figure.experiment, figure.algorithm, figure.name) == ("latency", name, "wait"):
@@ -104,8 +105,4 @@ def _latency(study: Study, name: str, stay: str) -> dict[str, list[float]]:
             if inside == stay:
                 points.append((float(pause), figure.mean, figure.deviation))
     points.sort()
-    return {
-        "x": [x for x, _, _ in points],
-        "y": [y for _, y, _ in points],
-        "yerr": [error for _, _, error in points],
-    }
+    return [x for x, _, _ in points], [y for _, y, _ in points], [error for _, _, error in points]

@@ -172,11 +172,11 @@ def run_study(
         for name, value in found[job].items():
             key = (job.experiment, job.algorithm, job.case, name)
             grouped.setdefault(key, []).append(value)
-    figures = tuple(
+    summary = tuple(
         Figure(*key, fmean(values), pstdev(values), _thesis(*key))
         for key, values in grouped.items()
     )
-    return Study(tuple(seeds), dict(OPEN_PARAMETERS), figures)
+    return Study(tuple(seeds), dict(OPEN_PARAMETERS), summary)
 
 
 def _thesis(experiment: str, name: str, case: str, figure: str) -> float | None:
