@@ -60,7 +60,7 @@ def test_occupancy() -> None:
 
 
 def test_waits_where_the_pause_is_as_long_as_the_stay() -> None:
-    found = run_study(["latency"], ["2fgme"], [0, 1])
+    found = run_study(["latency"], ["2fgme"], [0])
     for stay in (1, 2, 5):
         for share in (1, 1.5, 2):
             case = f"P {share * stay:g} s, inCS {stay} s"
@@ -72,8 +72,11 @@ def test_waits_where_the_pause_is_as_long_as_the_stay() -> None:
 BURST = Setting(first=0.005, entries=1, pause=0.0, stay=0.01)
 
 
-def test_nobody_is_stuck_when_all_ask_within_five_milliseconds() -> None:
-    for seed in range(1000):
+@pytest.mark.parametrize(
+    "seeds", [range(200), pytest.param(range(200, 1000), marks=pytest.mark.soak)]
+)
+def test_nobody_is_stuck_when_all_ask_within_five_milliseconds(seeds: range) -> None:
+    for seed in seeds:
         trace = simulate(BURST, "2fgme", seed)
         assert trace.stuck == trace.overlaps == 0, seed
 
