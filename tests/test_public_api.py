@@ -14,7 +14,8 @@ from google.protobuf.message import Message
 PUBLIC: dict[str, str] = {
     "dsp": """__version__ Config TransportConfig load_config Lane NodeId Peer Transport
         create_transport Session create_session Guarantees Inbound Frame PeerUp PeerDown
-        Undelivered GroupMutex open_mutex Fence DspError""",
+        Undelivered GroupMutex open_mutex Fence
+        Pipeline Stream run App Source QueueSource Sink Collector DspError""",
     "dsp.errors": """DspError ConfigError MissingExtraError TransportError ConnectError
         PeerUnreachable WouldBlock FrameTooLarge ClosedError BusyError EndOfStream CodecError
         ProtocolError LocalProtocolError RemoteProtocolError MutexError LeaseLost OverloadError
