@@ -10,6 +10,8 @@ if TYPE_CHECKING:
     from dsp.config import Config, TransportConfig, load_config
     from dsp.core.types import Lane, NodeId, Peer
     from dsp.errors import DspError
+    from dsp.mutex.fence import Fence
+    from dsp.mutex.service import GroupMutex, open_mutex
     from dsp.stream.app import App, run
     from dsp.stream.pipeline import Pipeline, Stream
     from dsp.stream.sinks.base import Collector, Sink
@@ -52,6 +54,9 @@ __all__ = [
     "PeerUp",
     "PeerDown",
     "Undelivered",
+    "GroupMutex",
+    "open_mutex",
+    "Fence",
     "DspError",
 ]
 
@@ -82,6 +87,9 @@ _HOMES = {
     "PeerUp": "transport.base",
     "PeerDown": "transport.base",
     "Undelivered": "transport.base",
+    "GroupMutex": "mutex.service",
+    "open_mutex": "mutex.service",
+    "Fence": "mutex.fence",
     "DspError": "errors",
 }
 

@@ -17,6 +17,8 @@
       ProtocolError
         LocalProtocolError              a call that the machine's state does not allow
         RemoteProtocolError             a message that a correct peer never sends
+      MutexError
+        LeaseLost*                      an entry is over before its holder left
       OverloadError*                    more work than a bounded structure may hold
       SimulationError                   a simulated program touched the real world
         StalledError                    a simulated program can never go on
@@ -44,6 +46,8 @@ __all__ = [
     "ProtocolError",
     "LocalProtocolError",
     "RemoteProtocolError",
+    "MutexError",
+    "LeaseLost",
     "OverloadError",
     "SimulationError",
     "StalledError",
@@ -126,6 +130,28 @@ class LocalProtocolError(ProtocolError):
 
 class RemoteProtocolError(ProtocolError):
     """A message that a correct peer never sends in this state."""
+
+
+class MutexError(DspError):
+    """Base of what goes wrong around mutual exclusion."""
+
+
+class LeaseLost(MutexError):
+    """An entry is over before its holder left: its number is superseded, and nothing accepts it.
+
+    Args:
+        number: the fencing number of the entry.
+        highest: a number of the other group that was seen, 0 if none is known.
+        reason: for people.
+    """
+
+    retryable = True
+
+    def __init__(self, number: int, highest: int = 0, reason: str = "") -> None:
+        seen = f", {highest} was seen" if highest else ""
+        super().__init__(f"entry {number} is superseded{seen}" + (f": {reason}" if reason else ""))
+        self.number = number
+        self.highest = highest
 
 
 class OverloadError(DspError):

@@ -36,7 +36,13 @@ IMPURE = {
     "uuid",
 }
 PURE_KINDS = ("machine*.py", "*_machine.py", "events*.py", "sketch*.py")
+# Machines that are called after their algorithm.
+NAMED_MACHINES = [
+    f"dsp/mutex/{name}.py"
+    for name in ("two_fgme", "published", "ra1", "ra2", "arbiter_token", "member", "chain")
+]
 PURE_FILES = [
+    "dsp/mutex/fence.py",
     "dsp/core/types.py",
     "dsp/core/machine.py",
     "dsp/core/randomness.py",
@@ -63,6 +69,7 @@ def machine_files() -> list[Path]:
     """Give the machines and all files beside them that they are made of."""
     found: set[Path] = set()
     new = {path for path in (ROOT / "dsp").rglob("*.py") if kind_of(path)}
+    new |= {ROOT / name for name in NAMED_MACHINES}
     while new:
         found |= new
         new = {beside for path in new for beside in files_beside(path)} - found

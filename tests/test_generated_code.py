@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from dsp._pb import envelope_pb2, scaling_pb2, session_pb2
+from dsp._pb import envelope_pb2, mutex_pb2, scaling_pb2, session_pb2
 from dsp.core.envelope import WIRE_VERSION, Custom, Envelope, decode_envelope, encode_envelope
 from dsp.core.session.segments import Segment, SegmentKind, Window
 from dsp.core.session.wire import SegmentCodec
@@ -141,6 +141,7 @@ def test_field_numbers_are_kept_for_ever() -> None:
         "Envelope.scale_start": 24,
         "Envelope.scale_keep": 25,
         "Envelope.scale_evict": 26,
+        "Envelope.mutex": 40,
         "Envelope.custom": 100,
         "Custom.type": 1,
         "Custom.payload": 2,
@@ -185,3 +186,59 @@ def test_numbers_and_bytes_of_the_scale_protocol_are_kept_for_ever() -> None:
     golden = bytes.fromhex("0801a2010e0a016210011a070a02623112017a")
     assert encode_envelope(Envelope(scale_duplication=body)) == golden
     assert decode_envelope(golden).scale_duplication == body
+
+
+def test_numbers_and_bytes_of_mutual_exclusion_are_kept_for_ever() -> None:
+    numbers = {
+        f"{message.name}.{field.name}": field.number
+        for message in mutex_pb2.DESCRIPTOR.message_types_by_name.values()
+        for field in message.fields
+    }
+    pinned = {
+        "MutexFrame.edge": 1,
+        "MutexFrame.number": 2,
+        "MutexFrame.request": 10,
+        "MutexFrame.ack": 11,
+        "MutexFrame.hello": 12,
+        "MutexFrame.welcome": 13,
+        "MutexFrame.bye": 14,
+        "MutexFrame.expelled": 15,
+        "MutexFrame.ra_request": 20,
+        "MutexFrame.ra_reply": 21,
+        "MutexFrame.vector_request": 22,
+        "MutexFrame.vector_reply": 23,
+        "MutexFrame.ra_start": 24,
+        "MutexFrame.want": 30,
+        "MutexFrame.grant": 31,
+        "MutexFrame.done": 32,
+        "MutexFrame.token_wanted": 33,
+        "MutexFrame.token": 34,
+        "MutexFrame.published_request": 40,
+        "MutexFrame.published_ack": 41,
+        "MutexFrame.published_end": 42,
+        "MutexRequest.time": 1,
+        "MutexAck.renew": 1,
+        "MutexAck.end": 2,
+        "MutexMember.id": 1,
+        "MutexMember.address": 2,
+        "MutexMember.group": 3,
+        "MutexHello.generation": 1,
+        "MutexHello.group": 2,
+        "MutexHello.members": 3,
+        "MutexWelcome.generation": 1,
+        "MutexWelcome.mine": 2,
+        "MutexWelcome.members": 3,
+        "MutexBye.members": 1,
+        "MutexExpelled.generation": 1,
+        "MutexVector.counts": 1,
+        "MutexVector.request": 2,
+        "MutexToken.wanted": 1,
+        "MutexPublishedAck.renew": 1,
+        "MutexPublishedAck.end": 2,
+    }
+    assert numbers == pinned
+    ack = mutex_pb2.MutexAck(renew=3, end=True)
+    frame = mutex_pb2.MutexFrame(edge="a>b", number=7, ack=ack)
+    golden = encode_envelope(Envelope(mutex=frame))
+    assert golden.hex() == "0801c2020d0a03613e6210075a0408031001"
+    assert decode_envelope(golden).mutex == frame

@@ -14,11 +14,12 @@ from google.protobuf.message import Message
 PUBLIC: dict[str, str] = {
     "dsp": """__version__ Config TransportConfig load_config Lane NodeId Peer Transport
         create_transport Session create_session Guarantees Inbound Frame PeerUp PeerDown
-        Undelivered DspError""",
+        Undelivered GroupMutex open_mutex Fence
+        Pipeline Stream run App Source QueueSource Sink Collector DspError""",
     "dsp.errors": """DspError ConfigError MissingExtraError TransportError ConnectError
         PeerUnreachable WouldBlock FrameTooLarge ClosedError BusyError EndOfStream CodecError
-        ProtocolError LocalProtocolError RemoteProtocolError OverloadError SimulationError
-        StalledError InvariantError""",
+        ProtocolError LocalProtocolError RemoteProtocolError MutexError LeaseLost OverloadError
+        SimulationError StalledError InvariantError""",
     "dsp.config": """Config NodeConfig SessionConfig TransportConfig ZmqConfig GrpcConfig
         ScalingConfig ScaleRules load_config examine Examination ConfigFaults Fault Source
         json_schema""",
@@ -45,6 +46,21 @@ PUBLIC: dict[str, str] = {
         Thresholds Probabilistic Ranked Centralised Threshold Bounds Bounded DECIDERS
         make_decider configured_decider""",
     "dsp.scaling.service": "Scalable ScaleRequest ScaleTrigger TriggerCounts",
+    "dsp.mutex.service": "Entry GroupMutex RoutedMutex open_mutex",
+    "dsp.mutex.fence": "Fence",
+    "dsp.mutex.events": """Req Ack PermissionMessage Hello Welcome Bye Expelled MembershipMessage
+        Carried EnterRequested ExitRequested Linked Unlinked JoinRequested LeaveRequested
+        MemberRemoved Superseded MutexEvent Admit Revoke Settled Left MutexEffect""",
+    "dsp.mutex.seat": "Groups Seat",
+    "dsp.mutex.status": "Status TRANSITIONS Phase",
+    "dsp.mutex.member": "Member",
+    "dsp.mutex.chain": "Chain",
+    "dsp.mutex.edges": "Edge edges_in_order edges_of",
+    "dsp.mutex.two_fgme": "TwoFGME",
+    "dsp.mutex.ra1": "RA1 RaRequest RaReply",
+    "dsp.mutex.ra2": "RA2 VectorRequest VectorReply RaStart",
+    "dsp.mutex.arbiter_token": "ArbiterToken Want Grant Done TokenWanted Token",
+    "dsp.mutex.wire": "MutexCodec to_envelope from_envelope",
     "dsp.transport.kafka.endpoint": "KafkaTransport",
     "dsp.stream.sources": """Source SourceContext Chunk Unreadable Position IterableSource
         AsyncIterableSource QueueSource LinesSource JsonLinesSource CsvSource ParquetSource

@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 from rich.text import Text
 
+from dsp.cli.lab_mutex import mutex
 from dsp.cli.lab_scaling import scaling
 from dsp.cli.output import print_json, print_rows
 from dsp.errors import ConfigError, MissingExtraError
@@ -17,6 +18,7 @@ lab = typer.Typer(
     name="lab", help="Measure on this machine, and repeat experiments.", no_args_is_help=True
 )
 
+lab.command()(mutex)
 lab.command()(scaling)
 
 

@@ -1,0 +1,1 @@
+"""Group mutual exclusion: one of two groups at a time, any number of its members at once."""
