@@ -8,7 +8,7 @@ import asyncio
 import logging
 import os
 from collections.abc import Callable
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, suppress
 from random import Random
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
@@ -35,6 +35,9 @@ if TYPE_CHECKING:
 __all__ = ["App", "run"]
 
 logger = logging.getLogger(__name__)
+
+# Seconds for which the last reports are waited for; without them counts are a little too low.
+LAST_REPORTS = 2.0
 
 
 def run(
@@ -139,6 +142,20 @@ class App:
         self._check_faults()
         return self.summary
 
+    def abort(self) -> None:
+        """End at once, whatever is under way; ``join`` raises then.
+
+        Instances in other processes end by themselves, when they find nobody before or after them.
+        """
+        for instance in list(self.host.instances.values()):
+            instance.abandon("the application was stopped")
+        self.summary.forget_living()
+
+    @property
+    def running(self) -> bool:
+        """Whether it was started and is not over."""
+        return self._running is not None and not self._running.done()
+
     @property
     def host(self) -> Host:
         """The part of the application that is in this process."""
@@ -207,7 +224,16 @@ class App:
         self._stack.push_async_callback(host.close)
         host.start()
         await self._start_instances(host)
-        self._running = asyncio.get_running_loop().create_task(host.run(), name="dsp app")
+        self._running = asyncio.get_running_loop().create_task(self._run(host), name="dsp app")
+
+    async def _run(self, host: Host) -> None:
+        await host.run()
+        host.report()
+        # The last reports of other processes may still be on their way.
+        with suppress(TimeoutError):
+            async with asyncio.timeout(LAST_REPORTS):
+                while self.summary.living:
+                    await asyncio.sleep(LAST_REPORTS / 100)
 
     async def _start_instances(self, host: Host) -> None:
         """Create the first instances, then introduce them to each other."""
