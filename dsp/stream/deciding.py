@@ -4,7 +4,8 @@ from collections.abc import Callable
 from random import Random
 from typing import TYPE_CHECKING
 
-from dsp.scaling.deciders import Bounded, Bounds, Decider, Thresholds, make_decider
+from dsp.scaling.deciders import Decider
+from dsp.scaling.deciders.configured import configured_decider
 from dsp.stream.graph import Graph
 
 if TYPE_CHECKING:
@@ -17,14 +18,20 @@ Deciders = Callable[[str, Random], tuple[Decider, float] | None]
 
 
 def decider_for(config: "Config", graph: Graph) -> Deciders:
-    """Give a function that makes the decider of an instance, with its period."""
+    """Give a function that makes the decider of an instance, with its period.
+
+    The bounds of an operator are those of its description, within those of the configuration.
+    """
 
     def make(operator: str, random: Random) -> tuple[Decider, float] | None:
         described = graph.operators[operator]
         if not described.elastic:
             return None
-        bounds = Bounds(minimum=described.minimum, maximum=described.maximum)
-        inner = make_decider("probabilistic", random, Thresholds())
-        return Bounded(inner, bounds), 1.0
+        rules = config.scaling.of(operator)
+        minimum = max(described.minimum, rules.minimum)
+        bounds = [each for each in (described.maximum, rules.maximum) if each is not None]
+        maximum = max(minimum, min(bounds)) if bounds else None
+        rules = rules.model_copy(update={"minimum": minimum, "maximum": maximum})
+        return configured_decider(rules, random), rules.period
 
     return make
