@@ -112,6 +112,7 @@ class App:
         self._deciders = deciders or decider_for(config, graph)
         self._host: Host | None = None
         self._stack = AsyncExitStack()
+        self._heard = asyncio.Event()
         self._running: asyncio.Task[None] | None = None
 
     # -- for users ------------------------------------------------------------------------
@@ -233,7 +234,8 @@ class App:
         with suppress(TimeoutError):
             async with asyncio.timeout(LAST_REPORTS):
                 while self.summary.living:
-                    await asyncio.sleep(LAST_REPORTS / 100)
+                    self._heard.clear()
+                    await self._heard.wait()
 
     async def _start_instances(self, host: Host) -> None:
         """Create the first instances, then introduce them to each other."""
@@ -265,6 +267,7 @@ class App:
 
     def _hear(self, report: dict[str, Any]) -> None:
         self.summary.add(report)
+        self._heard.set()
         if self._on_report is not None:
             self._on_report(report)
 
