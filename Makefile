@@ -15,9 +15,9 @@ export PYTHON
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-run: setup-run ## run the example: nodes that greet each other (ARGS="--nodes 20")
-	@echo "[run] $(BIN)/python -m examples.greeting $(ARGS)"
-	@$(BIN)/python -m examples.greeting $(ARGS)
+run: setup-run ## run the taxi job: instances follow the load (ARGS="--plot taxi.png")
+	@echo "[run] $(BIN)/python -m examples.taxi --transport zmq://127.0.0.1:0 $(ARGS)"
+	@$(BIN)/python -m examples.taxi --transport zmq://127.0.0.1:0 $(ARGS)
 
 test: check ## everything that a change must pass (ARGS="-k name")
 	@echo "[test] pytest $(ARGS)"

@@ -8,6 +8,7 @@ from dsp import __version__
 from dsp.cli.config import check, schema
 from dsp.cli.keys import keygen
 from dsp.cli.lab import lab
+from dsp.cli.run import run
 from dsp.cli.transports import transports
 
 __all__ = ["app"]
@@ -42,6 +43,7 @@ def _main(
     pass
 
 
+app.command()(run)
 app.command()(check)
 app.command()(schema)
 app.command()(transports)

@@ -8,7 +8,7 @@ import asyncio
 import logging
 import os
 from collections.abc import Callable
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, suppress
 from random import Random
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
@@ -36,6 +36,9 @@ if TYPE_CHECKING:
 __all__ = ["App", "run"]
 
 logger = logging.getLogger(__name__)
+
+# Seconds for which the last reports are waited for; without them counts are a little too low.
+LAST_REPORTS = 2.0
 
 
 def run(
@@ -111,6 +114,7 @@ class App:
         self._deciders = deciders or decider_for(config, graph)
         self._host: Host | None = None
         self._stack = AsyncExitStack()
+        self._heard = asyncio.Event()
         self._running: asyncio.Task[None] | None = None
 
     # -- for users ------------------------------------------------------------------------
@@ -140,6 +144,20 @@ class App:
             await asyncio.shield(running)
         self._check_faults()
         return self.summary
+
+    def abort(self) -> None:
+        """End at once, whatever is under way; ``join`` raises then.
+
+        Instances in other processes end by themselves, when they find nobody before or after them.
+        """
+        for instance in list(self.host.instances.values()):
+            instance.abandon("the application was stopped")
+        self.summary.forget_living()
+
+    @property
+    def running(self) -> bool:
+        """Whether it was started and is not over."""
+        return self._running is not None and not self._running.done()
 
     @property
     def host(self) -> Host:
@@ -212,7 +230,17 @@ class App:
         self._stack.push_async_callback(host.close)
         host.start()
         await self._start_instances(host)
-        self._running = asyncio.get_running_loop().create_task(host.run(), name="dsp app")
+        self._running = asyncio.get_running_loop().create_task(self._run(host), name="dsp app")
+
+    async def _run(self, host: Host) -> None:
+        await host.run()
+        host.report()
+        # The last reports of other processes may still be on their way.
+        with suppress(TimeoutError):
+            async with asyncio.timeout(LAST_REPORTS):
+                while self.summary.living:
+                    self._heard.clear()
+                    await self._heard.wait()
 
     async def _start_instances(self, host: Host) -> None:
         """Create the first instances, then introduce them to each other."""
@@ -244,6 +272,7 @@ class App:
 
     def _hear(self, report: dict[str, Any]) -> None:
         self.summary.add(report)
+        self._heard.set()
         if self._on_report is not None:
             self._on_report(report)
 

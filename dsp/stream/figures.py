@@ -25,6 +25,7 @@ def figures_of(instance: "Instance") -> dict[str, Any]:
         "hanging": worker.hanging if worker is not None else 0,
         "queue": instance.inlet.waiting,
         "unfinished": instance.outlet.unfinished,
+        "unacknowledged": instance.reader.unfinished if instance.reader is not None else 0,
         "arrivals": figures.arrivals if figures else 0.0,
         "processed": figures.processed if figures else 0.0,
         "load": figures.load if figures else 0.0,

@@ -25,7 +25,7 @@ from dsp.scaling.place import Place
 from dsp.scaling.service import ScaleRequest, ScaleTrigger
 from dsp.scaling.status import Status
 from dsp.stream.ending import Ending
-from dsp.stream.graph import Graph, Kind
+from dsp.stream.graph import Graph, Grouping, Kind
 from dsp.stream.home import Home
 from dsp.stream.inlet import Arrival, Inlet
 from dsp.stream.observing import Observer, room_for
@@ -96,7 +96,9 @@ class Instance(Speaker):
         self.outlet = Outlet(
             self, [(edge, self._limits(edge.target)) for edge in edges], keep=not at_most_once
         )
-        self.observer = Observer(home, self.machine, self.metrics, self.outlet)
+        incoming = {name: graph.edges[name, self.operator.name] for name in place.upstream}
+        by_key = any(edge.grouping is Grouping.KEY for edge in incoming.values())
+        self.observer = Observer(home, self.machine, self.metrics, self.outlet, by_key=by_key)
         self.ending = Ending(
             lambda to: home.post(self.name, to, Envelope(engine_end=EngineEnd())),
             lambda to: home.post(self.name, to, Envelope(engine_end_ack=EngineEndAck())),
@@ -124,7 +126,6 @@ class Instance(Speaker):
                 changed=self.look_later,
             )
         else:
-            incoming = {n: graph.edges[n, self.operator.name] for n in place.upstream}
             self.worker = Worker(
                 self.name,
                 self.operator,
@@ -328,9 +329,13 @@ class Instance(Speaker):
     async def _report(self) -> None:
         """Tell successors what is known about their operator, and keep the figures fresh."""
         every = self._config.report_every
+        began = self._loop.time()
         while True:
             await asyncio.sleep(every)
-            self.observer.period(self._loop.time(), self.inlet.waiting, every)
+            # A busy loop is late: what was sent meanwhile was sent in a longer time.
+            now = self._loop.time()
+            self.observer.period(now, self.inlet.waiting, now - began)
+            began = now
 
     def _grant(self) -> tuple[int, int]:
         senders = max(1, len(self.machine.neighbours.side(self.machine.place.upstream)))

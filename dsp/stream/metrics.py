@@ -3,11 +3,13 @@
 from collections import deque
 from dataclasses import dataclass
 
-__all__ = ["Figures", "MetricCollector"]
+__all__ = ["Figures", "MetricCollector", "Demand", "uncensored"]
 
 SMOOTHING = 0.3
-# A predecessor that could send nothing says little about how much it would send.
-MOST_BLOCKED = 0.75
+# A predecessor that could send nothing says little about how much it would send: at most twice as
+# much as it did is believed. More would create instances that are sent away again at once.
+MOST_BLOCKED = 0.5
+DEMAND_PERIODS = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,8 +34,13 @@ class Figures:
 
     @property
     def load(self) -> float:
-        """Records per second that the instance would have to process to keep up."""
-        return max(0.0, self.arrivals + max(0.0, self.growth))
+        """Records per second that the instance would have to process to keep up.
+
+        What the queue grew by is among the arrivals. What it holds from earlier is not counted: the
+        reserve that the target load leaves works it off, and instances that were created for it
+        would leave as soon as it is gone.
+        """
+        return self.arrivals
 
 
 class MetricCollector:
@@ -114,6 +121,27 @@ class MetricCollector:
         if waiting:
             self.blocked(now)
         return figures
+
+
+class Demand:
+    """How much an instance would send to an operator, over the last few periods.
+
+    Over several, because a moment's rate says little: a source that was held up for a moment sends
+    what it missed in one go.
+    """
+
+    def __init__(self) -> None:
+        self._periods: deque[tuple[float, float, float]] = deque(maxlen=DEMAND_PERIODS)
+
+    def add(self, sent: float, blocked: float, seconds: float) -> None:
+        """A period is over: so many records were sent, and so much of it outputs waited."""
+        self._periods.append((sent, blocked * seconds, seconds))
+
+    @property
+    def rate(self) -> float:
+        """Records per second, those included that are held back for want of room."""
+        sent, blocked, seconds = (sum(each) for each in zip(*self._periods, strict=True))
+        return uncensored(sent / seconds, blocked / seconds)
 
 
 def uncensored(sent: float, blocked: float) -> float:

@@ -13,7 +13,7 @@ from dsp.core.types import NodeId
 from dsp.scaling.deciders import Observation, Report
 from dsp.scaling.machine import ScaleMachine
 from dsp.stream.home import Home
-from dsp.stream.metrics import Figures, MetricCollector, uncensored
+from dsp.stream.metrics import Demand, Figures, MetricCollector
 from dsp.stream.outlet import Outlet
 
 if TYPE_CHECKING:
@@ -28,12 +28,22 @@ HELD_BACK = 0.5
 class Observer:
     """Gathers what a decider sees, and tells successors what theirs will see.
 
+    Args:
+        by_key: whether records come here by their keys: then how much comes here may be more than
+            a share, since keys are not spread evenly.
+
     Attributes:
         figures: of the last period; None before the first.
     """
 
     def __init__(
-        self, home: Home, machine: ScaleMachine, metrics: MetricCollector, outlet: Outlet
+        self,
+        home: Home,
+        machine: ScaleMachine,
+        metrics: MetricCollector,
+        outlet: Outlet,
+        *,
+        by_key: bool,
     ) -> None:
         self.figures: Figures | None = None
         self._home = home
@@ -42,6 +52,8 @@ class Observer:
         self._outlet = outlet
         self._demands: dict[NodeId, EngineDemand] = {}
         self._sent_before: dict[str, int] = {}
+        self._sending: dict[str, Demand] = {}
+        self._by_key = by_key
 
     def told(self, sender: NodeId, demand: EngineDemand) -> None:
         """A predecessor tells what it knows."""
@@ -67,11 +79,13 @@ class Observer:
                 siblings.update((NodeId(member.id), None) for member in demand.siblings)
                 load += demand.load
         report = Report(tuple(sorted(siblings)), load) if siblings else None
-        share = load / len(siblings) if siblings else 0.0
+        # What comes to the operator over those that are there by now, newcomers included: it does
+        # not depend on how many there are, so nobody acts again on a load that is dealt with.
+        share = load / len(siblings) if siblings else figures.load
         return Observation(
             now=now,
             me=machine.me,
-            load=max(figures.load, share),
+            load=max(figures.load, share) if self._by_key else share,
             capacity=figures.capacity,
             keeper=machine.keeper,
             predecessors=len(before),
@@ -85,12 +99,13 @@ class Observer:
         figures = self.figures = self._metrics.period(now, queue)
         for operator in self._machine.place.downstream:
             sent = self._outlet.sent_records[operator]
-            rate = (sent - self._sent_before.get(operator, 0)) / span
+            sending = self._sending.setdefault(operator, Demand())
+            sending.add(sent - self._sent_before.get(operator, 0), figures.blocked, span)
             self._sent_before[operator] = sent
             members = self._machine.routes(operator)
             demand = EngineDemand(
                 siblings=[ScaleMember(id=n, address=self._home.address(n)) for n in members],
-                load=uncensored(rate, figures.blocked),
+                load=sending.rate,
             )
             for name in members:
                 self._home.post(self._machine.me, name, Envelope(engine_demand=demand))

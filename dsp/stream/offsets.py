@@ -40,6 +40,11 @@ class OffsetTracker:
         """Chunks that are not dealt with."""
         return len(self._pending)
 
+    @property
+    def unfinished(self) -> int:
+        """Records that are not dealt with."""
+        return sum(pending.records for pending in self._pending if not pending.done)
+
     def read(self, records: int, position: Position) -> Pending:
         """A chunk was read."""
         pending = Pending(records, position)

@@ -73,6 +73,11 @@ class Reader:
         return self.over and not self._tracker.open
 
     @property
+    def unfinished(self) -> int:
+        """Records that were read and are not dealt with."""
+        return self._tracker.unfinished
+
+    @property
     def accepted(self) -> int:
         """Records that were read in this run."""
         return self._metrics.total_in

@@ -99,7 +99,7 @@ class Speaker:
                 case Stop(reason):
                     self._end(reason, clean=False)
                 case Deserted(operator):
-                    logger.error("%s: no instance of %s is left", self.name, operator)
+                    self._deserted(operator)
                 case Reject(sender, reason):
                     logger.warning("%s: message of %s rejected: %s", self.name, sender, reason)
                 case Resolve("duplicate", tuple(newcomers)):
@@ -111,6 +111,15 @@ class Speaker:
             self._routes = routes
             self.outlet.view_changed()
         self.look_later()
+
+    def _deserted(self, operator: str) -> None:
+        """Nobody of a neighbouring operator is left, and only siblings create siblings."""
+        place, neighbours = self.machine.place, self.machine.neighbours
+        if operator in place.upstream and neighbours.side(place.upstream):
+            logger.error("%s: no instance of %s is left", self.name, operator)
+            return
+        # Nobody sends to this instance any more, or nobody will ever take what it makes.
+        self._end(f"no instance of {operator} is left", clean=False)
 
     async def _spawn(self, count: int) -> None:
         try:

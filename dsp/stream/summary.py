@@ -20,6 +20,7 @@ class OperatorSummary:
     records_out: int = 0
     dead_letters: int = 0
     repeats: int = 0
+    unacknowledged: int = 0
     sent_again: int = 0
     created: int = 0
     left: int = 0
@@ -67,6 +68,15 @@ class Summary:
         return sum(each.repeats for each in self._of(Kind.SINK))
 
     @property
+    def lost(self) -> int:
+        """Records that were read, and of which nobody knows that they are dealt with.
+
+        While the run lasts they are under way. After one that ended in good order there are none;
+        after one that was broken off, a replayable source gives them again.
+        """
+        return sum(each.unacknowledged for each in self._of(Kind.SOURCE))
+
+    @property
     def dead_letters(self) -> int:
         """Records on which a body failed for good."""
         return sum(each.dead_letters for each in self.operators.values())
@@ -83,13 +93,25 @@ class Summary:
         self.faults += [fault for fault in report["faults"] if fault not in self.faults]
         self._count()
 
-    def _count(self) -> None:
-        living = [
+    @property
+    def living(self) -> list[str]:
+        """Instances of which no last report has come."""
+        return [each["name"] for each in self._living()]
+
+    def forget_living(self) -> None:
+        """Expect no more reports."""
+        self._hosts.clear()
+
+    def _living(self) -> list[dict[str, Any]]:
+        return [
             each
             for instances in self._hosts.values()
             for each in instances
             if each["name"] not in self._over
         ]
+
+    def _count(self) -> None:
+        living = self._living()
         for operator in self.operators.values():
             here = [each for each in living if each["operator"] == operator.name]
             gone = [each for each in self._over.values() if each["operator"] == operator.name]
@@ -99,6 +121,7 @@ class Summary:
             operator.records_out = sum(each["out"] for each in (*here, *gone))
             operator.dead_letters = sum(each["dead_letters"] for each in (*here, *gone))
             operator.repeats = sum(each["repeats"] for each in (*here, *gone))
+            operator.unacknowledged = sum(each["unacknowledged"] for each in (*here, *gone))
             operator.sent_again = sum(each["again"] for each in (*here, *gone))
             operator.rate = sum(each["processed"] or each["arrivals"] for each in here)
             operator.queue = sum(each["queue"] for each in here)
