@@ -15,12 +15,13 @@ from typing import TYPE_CHECKING, Any, Final
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["Batch", "put_together", "origin", "child", "MAX_SOURCES", "MAX_OFFSET"]
+__all__ = ["Batch", "put_together", "origin", "child", "children", "MAX_SOURCES", "MAX_OFFSET"]
 
 OFFSET_BITS: Final = 48
 MAX_SOURCES: Final = 1 << (64 - OFFSET_BITS)
 MAX_OFFSET: Final = 1 << OFFSET_BITS
 MASK: Final = (1 << 64) - 1
+BRANCH: Final = 1 << 64
 # Odd, and far from every small number: 2**64 over the golden ratio.
 SPREAD: Final = 0x9E37_79B9_7F4A_7C15
 
@@ -40,6 +41,14 @@ def child(parent: int, salt: int, index: int) -> int:
     """
     branch = ((parent >> 64) * SPREAD + salt + index + 1) & MASK
     return (parent & MASK) | (branch or 1) << 64
+
+
+def children(parent: int, salt: int, count: int) -> Sequence[int]:
+    """Give the identities of the first records that an operator makes of one."""
+    first = child(parent, salt, 0)
+    if (first >> 64) + count <= MASK:
+        return range(first, first + (count << 64), BRANCH)
+    return [child(parent, salt, index) for index in range(count)]
 
 
 @dataclass(slots=True)

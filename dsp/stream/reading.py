@@ -56,7 +56,8 @@ class Reader:
         self._most = most_records
         self._clock = clock
         self._changed = changed
-        self._stop = asyncio.Event()
+        self._stopping = False
+        self._waiting: asyncio.Task[Any] | None = None
         position, count = store.load(operator.name) if store else (None, 0)
         self._tracker = OffsetTracker(position, count)
         self._read = count
@@ -74,7 +75,11 @@ class Reader:
 
     def stop(self) -> None:
         """Read no more."""
-        self._stop.set()
+        if self._stopping:
+            return
+        self._stopping = True
+        if self._waiting is not None:
+            self._waiting.cancel()
 
     async def run(self) -> None:
         """Read until the source or the run is over."""
@@ -93,19 +98,22 @@ class Reader:
         return await self._runner.call(lambda: function(*arguments), 0)
 
     async def _next(self) -> Chunk | None:
-        if self._stop.is_set():
+        """Read, in this task: a task for each chunk would cost as much as its records do."""
+        if self._stopping:
             return None
-        reading = asyncio.ensure_future(self._source.read(self._most))
-        stopping = asyncio.ensure_future(self._stop.wait())
+        task = self._waiting = asyncio.current_task()
+        assert task is not None
         try:
-            await asyncio.wait((reading, stopping), return_when=asyncio.FIRST_COMPLETED)
-            if reading.done():
-                return reading.result()
+            return await self._source.read(self._most)
+        except asyncio.CancelledError:
+            # Cancelled by stop, and by nobody else.
+            if not self._stopping or task.cancelling() > 1:
+                raise
             return None
         finally:
-            for task in (reading, stopping):
-                task.cancel()
-            await asyncio.wait((reading, stopping))
+            self._waiting = None
+            if self._stopping:
+                task.uncancel()
 
     async def _send(self, chunk: Chunk) -> None:
         count = len(chunk.values)

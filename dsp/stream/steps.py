@@ -13,7 +13,7 @@ from itertools import compress
 from typing import Any
 
 from dsp.errors import CodecError
-from dsp.stream.batch import Batch, child
+from dsp.stream.batch import Batch, children
 from dsp.stream.codecs import to_columns, to_rows
 from dsp.stream.graph import Kind, Operator
 from dsp.stream.signatures import is_async
@@ -127,7 +127,7 @@ class Step:
         for parent, several in zip(batch.ids, made, strict=True):
             start = len(values)
             values.extend(several)
-            ids.extend([child(parent, self._salt, i) for i in range(len(values) - start)])
+            ids.extend(children(parent, self._salt, len(values) - start))
         return [Batch(values, ids, batch.born)] if values else []
 
     def _batches(self, batch: Batch) -> list[Batch]:
@@ -155,7 +155,7 @@ class Step:
     def _ids(self, batch: Batch, count: int) -> Sequence[int]:
         if count == len(batch):
             return batch.ids
-        return [child(batch.ids[0], self._salt, i) for i in range(count)]
+        return children(batch.ids[0], self._salt, count)
 
     def _sink(self, batch: Batch) -> list[Batch]:
         self._call(batch.values, batch.ids)
