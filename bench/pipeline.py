@@ -98,7 +98,9 @@ def run(contender: Contender, python: str, records: int, parquet: str) -> float:
     Raises:
         RuntimeError: it failed, or counted wrong.
     """
-    records = int(records * contender.share)
+    # Two processes with a share each keep as many as one with all, if shares are whole rounds.
+    rounds = max(1, int(records * contender.share) // (2 * job.DISTINCT))
+    records = rounds * 2 * job.DISTINCT
     done = subprocess.run(
         [python, "-m", f"bench.pipeline_parts.{contender.module}", *contender.arguments],
         cwd=ROOT,
@@ -145,7 +147,7 @@ def main() -> int:
     results = {contender.name: Result(contender.name) for contender in chosen}
     with tempfile.TemporaryDirectory() as directory:
         parquet = str(Path(directory) / "fields.parquet")
-        columns.write_parquet(parquet, options.records)
+        columns.write_parquet(parquet, max(options.records, 2 * job.DISTINCT))
         for number in range(options.runs):
             for contender in chosen:
                 python = options.peers if contender.peer else sys.executable

@@ -86,6 +86,7 @@ def rows() -> Pipeline:
 
 def line_columns() -> Pipeline:
     """The same lines as a column of text, parsed by pyarrow."""
+    columns.warm()
     pipeline = Pipeline("bench-line-columns", codec="arrow")
     lines = pipeline.source(Chunks(columns.line_batches(wanted()), columnar=True))
     kept = lines.columns(columns.parse_and_keep, elastic=False)
@@ -95,6 +96,7 @@ def line_columns() -> Pipeline:
 
 def parquet_columns() -> Pipeline:
     """The fields from a Parquet file, as columns."""
+    columns.warm()
     pipeline = Pipeline("bench-parquet-columns", codec="arrow")
     chunks = columns.parquet_batches(os.environ.get(PARQUET, ""), wanted())
     fields = pipeline.source(Chunks(chunks, columnar=True))

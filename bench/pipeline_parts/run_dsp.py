@@ -15,7 +15,9 @@ URL = "zmq://127.0.0.1:0"
 
 async def measure(name: str, delivery: str, batch: int, *, processes: bool) -> tuple[float, int]:
     """Give the seconds that the records took, once every process was up, and the count."""
-    settings: dict[str, object] = {"stream": {"delivery": delivery, "batch_records": batch}}
+    # Room for eight batches between two instances, of whichever size.
+    stream = {"delivery": delivery, "batch_records": batch, "window_records": 8 * batch}
+    settings: dict[str, object] = {"stream": {**stream, "window_bytes": 1 << 23}}
     if processes:
         settings["transport"] = {"url": URL}
     config = Config.model_validate(settings)
@@ -39,9 +41,7 @@ def main() -> None:
     parser.add_argument("--processes", action="store_true")
     parser.add_argument("--profile", help="write a profile of this process to a file")
     options = parser.parse_args()
-    work = measure(
-        options.pipeline, options.delivery, options.batch, processes=options.processes
-    )
+    work = measure(options.pipeline, options.delivery, options.batch, processes=options.processes)
     if options.profile:
         import cProfile
 

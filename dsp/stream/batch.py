@@ -46,7 +46,8 @@ def child(parent: int, salt: int, index: int) -> int:
 def children(parent: int, salt: int, count: int) -> Sequence[int]:
     """Give the identities of the first records that an operator makes of one."""
     first = child(parent, salt, 0)
-    if (first >> 64) + count <= MASK:
+    # Numbers of branches go round at 2**64 and leave out 0; away from there they are a run.
+    if 1 < first >> 64 <= MASK - count:
         return range(first, first + (count << 64), BRANCH)
     return [child(parent, salt, index) for index in range(count)]
 

@@ -32,10 +32,10 @@ class Runner(Protocol):
 
 
 # Calls that are looked back on, and how many are made in threads after one that was too slow.
-LOOK_BACK = 8
+LOOK_BACK = 4
 FIRST_PENANCE = 64
 # A call on the loop that takes so many times longer than it may is taken for a surprise.
-SURPRISE = 10
+SURPRISE = 25
 
 
 class ThreadRunner:
@@ -71,9 +71,7 @@ class ThreadRunner:
             await asyncio.sleep(0)  # others have their turn, as they had during a hop
             return result
         self._penance = max(0, self._penance - 1)
-        result, seconds = await asyncio.get_running_loop().run_in_executor(
-            self._pool, _timed, work
-        )
+        result, seconds = await asyncio.get_running_loop().run_in_executor(self._pool, _timed, work)
         self._note(seconds / records)
         return result
 
@@ -135,9 +133,7 @@ def _timed(work: Callable[[], T]) -> tuple[T, float]:
     return work(), perf_counter() - started
 
 
-def make_runner(
-    threads: int, service_time: float, name: str, inline_time: float = 0.0
-) -> Runner:
+def make_runner(threads: int, service_time: float, name: str, inline_time: float = 0.0) -> Runner:
     """Give the runner that fits the running loop."""
     if isinstance(asyncio.get_running_loop(), VirtualTimeLoop):
         return InlineRunner(service_time / threads)
