@@ -77,6 +77,7 @@ def flow(exchange: bool) -> Dataflow:
 
 def main() -> None:
     """Run once, print what was measured as JSON."""
+    job.calm()
     parser = argparse.ArgumentParser()
     parser.add_argument("--processes", type=int, default=1)
     parser.add_argument("--number", type=int)

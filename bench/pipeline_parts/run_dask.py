@@ -35,6 +35,7 @@ class Counter:
 
 def main() -> None:
     """Run once, print what was measured as JSON."""
+    job.calm()
     records = int(os.environ["DSP_BENCH_RECORDS"])
     with (
         LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as cluster,

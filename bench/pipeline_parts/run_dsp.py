@@ -34,6 +34,7 @@ async def measure(name: str, delivery: str, batch: int, *, processes: bool) -> t
 
 def main() -> None:
     """Run once, print what was measured as JSON."""
+    job.calm()
     parser = argparse.ArgumentParser()
     parser.add_argument("pipeline")
     parser.add_argument("--delivery", default="at_least_once")

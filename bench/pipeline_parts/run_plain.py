@@ -10,6 +10,7 @@ from bench.pipeline_parts import columns, job
 
 def main() -> None:
     """Run once, print what was measured as JSON."""
+    job.calm()
     records = int(os.environ["DSP_BENCH_RECORDS"])
     work = columns.plain if "--columns" in sys.argv else job.plain
     work(job.DISTINCT)

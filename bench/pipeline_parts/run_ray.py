@@ -33,6 +33,7 @@ class Counter:
 
 def main() -> None:
     """Run once, print what was measured as JSON."""
+    job.calm()
     records = int(os.environ["DSP_BENCH_RECORDS"])
     ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False, logging_level="ERROR")
     parser, counter = Parser.remote(), Counter.remote()

@@ -2,6 +2,7 @@
 
 import asyncio
 import sys
+from contextlib import suppress
 
 from examples.gateway.server import serve
 from examples.gateway.service import Service
@@ -20,7 +21,5 @@ async def main(port: int) -> None:
 
 
 if __name__ == "__main__":
-    try:
+    with suppress(KeyboardInterrupt):
         asyncio.run(main(int(sys.argv[1]) if len(sys.argv) > 1 else 8080))
-    except KeyboardInterrupt:
-        pass
