@@ -23,7 +23,7 @@ from statistics import median
 ROOT = Path(__file__).parent.parent
 sys.path.insert(0, str(ROOT))
 
-from bench.pipeline_parts import columns, job
+from bench.pipeline_parts import columns, job  # noqa: E402 - the path is set above
 
 PLAIN, ONE = "plain loop", "dsp, one process"
 ROWS, ROWS_ONCE = "dsp, 3 processes", "dsp, 3 processes, at_most_once"

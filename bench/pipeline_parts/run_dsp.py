@@ -6,7 +6,7 @@ import json
 import sys
 import time
 
-from bench.pipeline_parts import job, pipelines
+from bench.pipeline_parts import job
 from dsp import Config
 from dsp.stream.app import run
 
