@@ -25,7 +25,7 @@ from bench.pipeline_parts import job
 seen: dict[str, float] = {"first": float("inf"), "last": 0.0, "count": 0}
 
 
-class Share(StatelessSourcePartition[str]):
+class Share(StatelessSourcePartition[str]):  # type: ignore[misc]
     """The lines that one worker reads."""
 
     def __init__(self, records: int) -> None:
@@ -40,7 +40,7 @@ class Share(StatelessSourcePartition[str]):
         return batch
 
 
-class Lines(DynamicSource[str]):
+class Lines(DynamicSource[str]):  # type: ignore[misc]
     """The lines, shared among workers."""
 
     def build(self, step_id: str, worker_index: int, worker_count: int) -> Share:
@@ -48,7 +48,7 @@ class Lines(DynamicSource[str]):
         return Share(records // worker_count + (worker_index < records % worker_count))
 
 
-class Adder(StatelessSinkPartition[int]):
+class Adder(StatelessSinkPartition[int]):  # type: ignore[misc]
     """Adds up the counts that come to one worker."""
 
     def write_batch(self, items: list[int]) -> None:
@@ -56,7 +56,7 @@ class Adder(StatelessSinkPartition[int]):
         seen["last"] = time.time()
 
 
-class Total(DynamicSink[int]):
+class Total(DynamicSink[int]):  # type: ignore[misc]
     """Adds up counts."""
 
     def build(self, step_id: str, worker_index: int, worker_count: int) -> Adder:

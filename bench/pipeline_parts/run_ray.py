@@ -36,7 +36,8 @@ def main() -> None:
     job.calm()
     records = int(os.environ["DSP_BENCH_RECORDS"])
     ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False, logging_level="ERROR")
-    parser, counter = Parser.remote(), Counter.remote()
+    parser = Parser.remote()  # type: ignore[attr-defined]
+    counter = Counter.remote()  # type: ignore[attr-defined]
     ray.get(counter.run.remote(parser.run.remote(job.distinct_lines()[: job.BATCH])))
     waiting: deque[ray.ObjectRef] = deque()
     count = 0

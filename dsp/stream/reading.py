@@ -73,6 +73,11 @@ class Reader:
         """Records that were read in this run."""
         return self._metrics.total_in
 
+    @property
+    def stopping(self) -> bool:
+        """Whether it was told to read no more."""
+        return self._stopping
+
     def stop(self) -> None:
         """Read no more."""
         if self._stopping:
@@ -99,7 +104,7 @@ class Reader:
 
     async def _next(self) -> Chunk | None:
         """Read, in this task: a task for each chunk would cost as much as its records do."""
-        if self._stopping:
+        if self.stopping:
             return None
         task = self._waiting = asyncio.current_task()
         assert task is not None
@@ -107,12 +112,12 @@ class Reader:
             return await self._source.read(self._most)
         except asyncio.CancelledError:
             # Cancelled by stop, and by nobody else.
-            if not self._stopping or task.cancelling() > 1:
+            if not self.stopping or task.cancelling() > 1:
                 raise
             return None
         finally:
             self._waiting = None
-            if self._stopping:
+            if self.stopping:
                 task.uncancel()
 
     async def _send(self, chunk: Chunk) -> None:
