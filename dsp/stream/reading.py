@@ -73,8 +73,7 @@ class Reader:
         """Records that were read in this run."""
         return self._metrics.total_in
 
-    @property
-    def stopping(self) -> bool:
+    def told_to_stop(self) -> bool:
         """Whether it was told to read no more."""
         return self._stopping
 
@@ -104,7 +103,7 @@ class Reader:
 
     async def _next(self) -> Chunk | None:
         """Read, in this task: a task for each chunk would cost as much as its records do."""
-        if self.stopping:
+        if self.told_to_stop():
             return None
         task = self._waiting = asyncio.current_task()
         assert task is not None
@@ -112,12 +111,12 @@ class Reader:
             return await self._source.read(self._most)
         except asyncio.CancelledError:
             # Cancelled by stop, and by nobody else.
-            if not self.stopping or task.cancelling() > 1:
+            if not self.told_to_stop() or task.cancelling() > 1:
                 raise
             return None
         finally:
             self._waiting = None
-            if self.stopping:
+            if self.told_to_stop():
                 task.uncancel()
 
     async def _send(self, chunk: Chunk) -> None:
