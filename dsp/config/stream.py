@@ -41,6 +41,16 @@ class StreamConfig(Section):
             "work spreads over siblings and a leaver is soon done."
         ),
     )
+    inline_time: float = Field(
+        default=0.002,
+        ge=0.0,
+        le=1.0,
+        description=(
+            "Seconds that a call of a body may take on the event loop. A body that is known to be "
+            "quicker is called there, a batch at a time, which spares the hop to a worker thread; "
+            "0 for bodies that must never run there."
+        ),
+    )
     linger: float = Field(
         default=0.005,
         ge=0.0,

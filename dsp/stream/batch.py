@@ -21,6 +21,7 @@ __all__ = [
     "put_together",
     "origin",
     "child",
+    "children",
     "composed",
     "MAX_SOURCES",
     "MAX_OFFSET",
@@ -30,6 +31,7 @@ OFFSET_BITS: Final = 48
 MAX_SOURCES: Final = 1 << (64 - OFFSET_BITS)
 MAX_OFFSET: Final = 1 << OFFSET_BITS
 MASK: Final = (1 << 64) - 1
+BRANCH: Final = 1 << 64
 # Odd, and far from every small number: 2**64 over the golden ratio.
 SPREAD: Final = 0x9E37_79B9_7F4A_7C15
 
@@ -54,6 +56,15 @@ def child(parent: int, salt: int, index: int) -> int:
 def composed(ids: Sequence[int]) -> int:
     """Tell batches that are put together of other records by a number, in any order of them."""
     return (sum(ids) * SPREAD + len(ids)) & MASK
+
+
+def children(parent: int, salt: int, count: int) -> Sequence[int]:
+    """Give the identities of the first records that an operator makes of one."""
+    first = child(parent, salt, 0)
+    # Numbers of branches go round at 2**64 and leave out 0; away from there they are a run.
+    if 1 < first >> 64 <= MASK - count:
+        return range(first, first + (count << 64), BRANCH)
+    return [child(parent, salt, index) for index in range(count)]
 
 
 @dataclass(slots=True)

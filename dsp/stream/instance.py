@@ -107,7 +107,7 @@ class Instance(Speaker):
         self.inlet.on_done = self.outlet.on_idle = self.look_later
         self._look_scheduled = False
         runner = self._runner = make_runner(
-            self.operator.threads, self.operator.service_time, self.name
+            self.operator.threads, self.operator.service_time, self.name, stream.inline_time
         )
         self.reader: Reader | None = None
         self.worker: Worker | None = None

@@ -60,7 +60,8 @@ class Reader:
         self._most = most_records
         self._clock = clock
         self._changed = changed
-        self._stop = asyncio.Event()
+        self._stopping = False
+        self._waiting: asyncio.Task[Any] | None = None
         self._opened = False
         position, count = store.load(operator.name) if store else (None, 0)
         self._tracker = OffsetTracker(position, count)
@@ -82,12 +83,20 @@ class Reader:
         """Records that were read in this run."""
         return self._metrics.total_in
 
+    def told_to_stop(self) -> bool:
+        """Whether it was told to read no more."""
+        return self._stopping
+
     def stop(self) -> None:
         """Read no more, but what the source took in already, if it can tell."""
         if self._source.drains:
             self._source.stop()
-        else:
-            self._stop.set()
+            return
+        if self._stopping:
+            return
+        self._stopping = True
+        if self._waiting is not None:
+            self._waiting.cancel()
 
     async def run(self) -> None:
         """Read until the source or the run is over."""
@@ -109,18 +118,22 @@ class Reader:
         return await self._runner.call(lambda: function(*arguments), 0)
 
     async def _next(self) -> Chunk | None:
-        if self._stop.is_set():
+        """Read, in this task: a task for each chunk would cost as much as its records do."""
+        if self.told_to_stop():
             return None
-        reading = asyncio.ensure_future(self._source.read(self._most))
-        stopping = asyncio.ensure_future(self._stop.wait())
+        task = self._waiting = asyncio.current_task()
+        assert task is not None
         try:
-            await asyncio.wait((reading, stopping), return_when=asyncio.FIRST_COMPLETED)
+            return await self._source.read(self._most)
+        except asyncio.CancelledError:
+            # Cancelled by stop, and by nobody else.
+            if not self.told_to_stop() or task.cancelling() > 1:
+                raise
+            return None
         finally:
-            for task in (reading, stopping):
-                task.cancel()
-            await asyncio.wait((reading, stopping))
-        # Even if it was cancelled: a source may have finished instead.
-        return None if reading.cancelled() else reading.result()
+            self._waiting = None
+            if self.told_to_stop():
+                task.uncancel()
 
     async def _send(self, chunk: Chunk) -> None:
         count = len(chunk.values)

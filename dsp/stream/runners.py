@@ -1,8 +1,11 @@
 """Where the work of a body is done: away from the event loop, or, in a world, in virtual time."""
 
 import asyncio
+from collections import deque
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from math import inf
+from time import perf_counter
 from typing import Protocol, TypeVar
 
 from dsp.transport.sim.virtual_time import VirtualTimeLoop
@@ -19,24 +22,86 @@ class Runner(Protocol):
         """Call a function that processes so many records."""
         ...
 
+    def at_once(self, most: int) -> int:
+        """Tell how many records to process in one call, if there are so many at most."""
+        ...
+
     async def close(self) -> None:
         """Let go of threads, once the calls under way are over."""
         ...
 
 
+# Calls that are looked back on, and how many are made in threads after one that was too slow.
+LOOK_BACK = 4
+FIRST_PENANCE = 64
+# A call on the loop that takes so many times longer than it may is taken for a surprise.
+SURPRISE = 25
+
+
 class ThreadRunner:
     """Worker threads: heartbeats, acknowledgements and protocols go on while bodies compute.
 
+    A hop to a thread and back costs more than a cheap body takes for a batch, and two threads that
+    both compute wait for each other. So calls that are known to be short are made on the loop, and
+    in a thread again as soon as one was not. Where several threads are asked for, they are used.
+
     Args:
         threads: how many calls may be under way at the same time.
+        inline_time: seconds that a call on the loop may take; 0 to use threads always.
     """
 
-    def __init__(self, threads: int, name: str) -> None:
+    def __init__(self, threads: int, name: str, inline_time: float = 0.0) -> None:
         self._pool = ThreadPoolExecutor(threads, thread_name_prefix=f"dsp {name}")
+        self._inline_time = inline_time if threads == 1 else 0.0
+        # Seconds per record. A thread that waits for another one looks slow, so the quickest call
+        # tells what a body needs, and the last ones only that it is not far from that.
+        self._each: deque[float] = deque(maxlen=LOOK_BACK)
+        self._quickest = inf
+        self._penance = 0
+        self._next_penance = FIRST_PENANCE
 
     async def call(self, work: Callable[[], T], records: int) -> T:
-        # Cancelled, the thread goes on with what it does: a thread cannot be stopped.
-        return await asyncio.get_running_loop().run_in_executor(self._pool, work)
+        if not records or not self._inline_time:
+            # Cancelled, the thread goes on with what it does: a thread cannot be stopped.
+            return await asyncio.get_running_loop().run_in_executor(self._pool, work)
+        if self._is_short(records):
+            started = perf_counter()
+            result = work()
+            self._took(perf_counter() - started, records)
+            await asyncio.sleep(0)  # others have their turn, as they had during a hop
+            return result
+        self._penance = max(0, self._penance - 1)
+        result, seconds = await asyncio.get_running_loop().run_in_executor(self._pool, _timed, work)
+        self._note(seconds / records)
+        return result
+
+    def _is_short(self, records: int) -> bool:
+        if self._penance or len(self._each) < LOOK_BACK:
+            return False
+        usual = sum(self._each) / len(self._each)
+        return (
+            self._quickest * records <= self._inline_time
+            and usual * records <= SURPRISE * self._inline_time
+        )
+
+    def _note(self, each: float) -> None:
+        self._each.append(each)
+        self._quickest = min(self._quickest, each)
+
+    def _took(self, seconds: float, records: int) -> None:
+        self._note(seconds / records)
+        if seconds > SURPRISE * self._inline_time:
+            self._each.clear()
+            self._quickest = inf
+            self._penance = self._next_penance
+            self._next_penance *= 2
+
+    def at_once(self, most: int) -> int:
+        if not self._inline_time or self._penance or not self._each:
+            return most
+        short = int(self._inline_time / max(self._quickest, 1e-9))
+        # A body that is slow for a single record runs in threads, as many records as there are.
+        return min(most, short) if short else most
 
     async def close(self) -> None:
         self._pool.shutdown(wait=False, cancel_futures=True)
@@ -56,12 +121,20 @@ class InlineRunner:
         await asyncio.sleep(self._service_time * records)
         return work()
 
+    def at_once(self, most: int) -> int:
+        return most
+
     async def close(self) -> None:
         pass
 
 
-def make_runner(threads: int, service_time: float, name: str) -> Runner:
+def _timed(work: Callable[[], T]) -> tuple[T, float]:
+    started = perf_counter()
+    return work(), perf_counter() - started
+
+
+def make_runner(threads: int, service_time: float, name: str, inline_time: float = 0.0) -> Runner:
     """Give the runner that fits the running loop."""
     if isinstance(asyncio.get_running_loop(), VirtualTimeLoop):
         return InlineRunner(service_time / threads)
-    return ThreadRunner(threads, name)
+    return ThreadRunner(threads, name, inline_time)

@@ -13,7 +13,7 @@ from itertools import compress
 from typing import Any
 
 from dsp.errors import CodecError
-from dsp.stream.batch import Batch, child, composed
+from dsp.stream.batch import Batch, children, composed
 from dsp.stream.codecs import to_columns, to_rows
 from dsp.stream.graph import Kind, Operator
 from dsp.stream.signatures import is_async
@@ -152,7 +152,7 @@ class Step:
         for parent, several in zip(batch.ids, made, strict=True):
             start = len(values)
             values.extend(several)
-            ids.extend([child(parent, self._salt, i) for i in range(len(values) - start)])
+            ids.extend(children(parent, self._salt, len(values) - start))
         return [Batch(values, ids, batch.born)] if values else []
 
     def _batches(self, batch: Batch) -> list[Batch]:
@@ -181,8 +181,7 @@ class Step:
         if count == len(batch):
             return batch.ids
         # They come of the batch as a whole: put together of other records, it gives others.
-        salt = self._salt + composed(batch.ids)
-        return [child(batch.ids[0], salt, i) for i in range(count)]
+        return children(batch.ids[0], self._salt + composed(batch.ids), count)
 
     def _sink(self, batch: Batch) -> list[Batch]:
         self._call(batch.values, batch.ids)

@@ -6,6 +6,7 @@ from sys import byteorder
 
 from dsp._pb.engine_pb2 import EngineBatch
 from dsp.errors import CodecError
+from dsp.stream.batch import BRANCH
 
 __all__ = ["pack_batch", "unpack_ids"]
 
@@ -21,6 +22,9 @@ def pack_batch(
     )
     if isinstance(ids, range) and ids.step == 1 and len(ids):
         message.first_id = ids[0]
+    elif isinstance(ids, range) and ids.step == BRANCH and len(ids) > 1:
+        message.id_bytes = WIDE
+        message.ids = ids[0].to_bytes(WIDE, "little")
     elif ids and max(ids) >> 64:
         message.id_bytes = WIDE
         message.ids = b"".join([each.to_bytes(WIDE, "little") for each in ids])
@@ -43,6 +47,9 @@ def unpack_ids(message: EngineBatch) -> Sequence[int]:
     if not width:
         return range(message.first_id, message.first_id + records)
     data = message.ids
+    if width == WIDE == len(data) and records > 1:
+        first = int.from_bytes(data, "little")
+        return range(first, first + records * BRANCH, BRANCH)
     if width not in (8, WIDE) or len(data) != width * records:
         raise CodecError(f"{len(data)} bytes of identities for {records} records")
     if width == WIDE:

@@ -135,7 +135,7 @@ class Worker:
         capacity = self._metrics.capacity
         if capacity is None:
             return 1
-        return max(1, min(self._most, int(capacity * self._batch_time)))
+        return self._runner.at_once(max(1, min(self._most, int(capacity * self._batch_time))))
 
     async def _take_through(self, arrivals: list[Arrival]) -> None:
         loop = asyncio.get_running_loop()
@@ -152,7 +152,8 @@ class Worker:
                 )
         finally:
             watch.cancel()
-        self._metrics.worked(records, loop.time() - started)
+        seconds = loop.time() - started
+        self._metrics.worked(records, seconds)
         for arrival, (made, failures) in zip(arrivals, results, strict=True):
             for each in made:
                 self._metrics.gave(len(each.batch))

@@ -1,0 +1,1 @@
+"""What ``bench/pipeline.py`` measures: the job, and one module for each kind of contender."""

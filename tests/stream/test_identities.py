@@ -1,0 +1,54 @@
+"""Identities: of several records made of one, on the wire, and of records that come again."""
+
+from collections.abc import Sequence
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dsp.stream.batch import MASK, child, children
+from dsp.stream.seen import Seen
+from dsp.stream.wire import pack_batch, unpack_ids
+
+wide = st.integers(0, (1 << 128) - 1)
+narrow = st.integers(0, MASK)
+
+
+@given(wide, st.integers(0, MASK), st.integers(0, 20))
+def test_children_are_what_child_says(parent: int, salt: int, count: int) -> None:
+    assert list(children(parent, salt, count)) == [child(parent, salt, i) for i in range(count)]
+
+
+@given(
+    st.one_of(
+        st.lists(wide, min_size=1, max_size=9),
+        st.lists(narrow, min_size=1, max_size=9),
+        st.builds(lambda first, count: range(first, first + count), narrow, st.integers(1, 9)),
+        st.builds(children, wide, narrow, st.integers(1, 9)),
+    )
+)
+def test_identities_survive_the_wire(ids: Sequence[int]) -> None:
+    if isinstance(ids, range) and ids[-1] > MASK and ids.step == 1:
+        return
+    assert list(unpack_ids(pack_batch(1, "op", ids, 0.0, b""))) == list(ids)
+
+
+@given(st.lists(st.lists(st.integers(0, 60) | st.integers(1 << 64, (1 << 64) + 9), max_size=9)))
+def test_repeats_are_told_as_by_a_set(batches: list[list[int]]) -> None:
+    seen, known = Seen(), set[int]()
+    for ids in batches:
+        told = seen.fresh(ids)
+        expected = [each not in known for each in ids]
+        assert (told or [True] * len(ids)) == expected
+        seen.add(ids)
+        known.update(ids)
+
+
+@given(st.lists(st.integers(1, 9), max_size=40))
+def test_the_last_ones_are_remembered(sizes: list[int]) -> None:
+    seen, first = Seen(enough=16), 0
+    for size in sizes:
+        assert seen.fresh(range(first, first + size)) is None
+        seen.add(range(first, first + size))
+        first += size
+    recent = range(max(0, first - 16), first)
+    assert not any(seen.fresh(recent) or ([True] if len(recent) else []))
