@@ -6,6 +6,9 @@ RUN_EXTRAS := cli,zmq
 # All extras but spark, which is 456 MB and which nothing uses yet; it joins with its first test.
 TEST_EXTRAS := cli,testing,zmq,grpc,kafka,arrow,balance,lab,metrics
 
+# Most tests wait more than they compute; those of one file share brokers and stay together.
+WORKERS := -n 2 --dist loadfile
+
 BIN := .venv/bin
 export PYTHON
 
@@ -20,8 +23,8 @@ run: setup-run ## run the taxi job: instances follow the load (ARGS="--plot taxi
 	@$(BIN)/python -m examples.taxi --transport zmq://127.0.0.1:0 $(ARGS)
 
 test: check ## everything that a change must pass (ARGS="-k name")
-	@echo "[test] pytest $(ARGS)"
-	@$(BIN)/python -m pytest $(ARGS)
+	@echo "[test] pytest $(WORKERS) $(ARGS)"
+	@$(BIN)/python -m pytest $(WORKERS) $(ARGS)
 
 check: setup-test ## lint, format, types, import contracts, generated files
 	@echo "[check] ruff"

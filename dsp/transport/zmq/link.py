@@ -19,7 +19,7 @@ from dsp.transport.link import Link
 from dsp.transport.zmq.address import Address
 from dsp.transport.zmq.errors import map_errors
 from dsp.transport.zmq.host import POLLIN, POLLOUT, TURN_BYTES, Host, Socket
-from dsp.transport.zmq.monitor import Watch, failure_of
+from dsp.transport.zmq.monitor import MIXED_SECURITY, Watch, failure_of
 from dsp.transport.zmq.reach import reachable
 from dsp.transport.zmq.states import Bye, LinkState
 from dsp.transport.zmq.wire import (
@@ -394,10 +394,7 @@ class ZmqLink(Link):
             self._lost("failed handshake", how)
             return
         self._cut_short = 0
-        why = (
-            "the key in its address is not its own, or it does not use CURVE"
-            if secure
-            else "perhaps one end uses CURVE and the other does not: set "
-            "transport.zmq.curve_secret_key_file at both"
-        )
+        why = "the key in its address is not its own, or it does not use CURVE"
+        if not secure:
+            why = f"perhaps {MIXED_SECURITY}"
         self._refuse(f"{self.peer.id} hangs up in the handshake: {why}")

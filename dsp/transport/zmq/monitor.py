@@ -68,12 +68,14 @@ class Watch:
             self._pair.close(0)
 
 
+MIXED_SECURITY: Final = (
+    "one end uses CURVE and the other does not: set transport.zmq.curve_secret_key_file at both"
+)
+
 # What libzmq's numbers for a failed handshake mean to the one who has to mend it.
 _FAILURES: Final[dict[int, str]] = {
     zmq.PROTOCOL_ERROR_ZMTP_CRYPTOGRAPHIC: "it used another key for us than ours",
-    zmq.PROTOCOL_ERROR_ZMTP_MECHANISM_MISMATCH: (
-        "one end uses CURVE and the other does not: set transport.zmq.curve_secret_key_file at both"
-    ),
+    zmq.PROTOCOL_ERROR_ZMTP_MECHANISM_MISMATCH: MIXED_SECURITY,
     zmq.PROTOCOL_ERROR_ZMTP_UNSPECIFIED: "what came is not ZeroMQ",
 }
 
