@@ -17,7 +17,9 @@ async def measure(name: str, delivery: str, batch: int, *, processes: bool) -> t
     """Give the seconds that the records took, once every process was up, and the count."""
     # Room for eight batches between two instances, of whichever size.
     stream = {"delivery": delivery, "batch_records": batch, "window_records": 8 * batch}
-    settings: dict[str, object] = {"stream": {**stream, "window_bytes": 1 << 23}}
+    settings: dict[str, object] = {
+        "stream": {**stream, "window_bytes": 1 << 23, "inline_time": 0.002}
+    }
     if processes:
         settings["transport"] = {"url": URL}
     config = Config.model_validate(settings)

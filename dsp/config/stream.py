@@ -42,13 +42,14 @@ class StreamConfig(Section):
         ),
     )
     inline_time: float = Field(
-        default=0.002,
+        default=0.0,
         ge=0.0,
         le=1.0,
         description=(
-            "Seconds that a call of a body may take on the event loop. A body that is known to be "
-            "quicker is called there, a batch at a time, which spares the hop to a worker thread; "
-            "0 for bodies that must never run there."
+            "Seconds that a call of a body may take on the event loop. A body that was seen to be "
+            "quicker is called there, a batch at a time, which spares the hop to a worker thread, "
+            "as with 0.002. While such a call lasts nothing else does, and one that hangs is not "
+            "reported; 0 keeps bodies in worker threads."
         ),
     )
     linger: float = Field(

@@ -7,16 +7,20 @@ batches: they are assigned again, under the same numbers.
 
 import asyncio
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Protocol
 
 from dsp._pb.engine_pb2 import EngineProgress
 from dsp.core.types import NodeId
+from dsp.errors import CodecError
 from dsp.stream.batch import Batch
 from dsp.stream.codecs import encode
+from dsp.stream.fitting import fit
 from dsp.stream.graph import Edge, Grouping
 from dsp.stream.groupings import Owners
 from dsp.stream.keyed import Gathering
 from dsp.stream.parcels import VALUE_BYTES, Account, Limits, Made, Sent
+from dsp.stream.steps import Failure
 from dsp.stream.tokens import Token
 
 __all__ = ["Outlet", "Surroundings"]
@@ -49,6 +53,10 @@ class Surroundings(Protocol):
         """Outputs begin or cease to wait for room."""
         ...
 
+    def unfit(self, failures: Sequence[Failure]) -> None:
+        """Records that the codec of an edge cannot hold are left out."""
+        ...
+
 
 class Outlet:
     """Sends what an instance makes.
@@ -71,7 +79,11 @@ class Outlet:
         self._accounts: dict[NodeId, Account] = {}
         self._gatherings = {
             edge.target: Gathering(
-                edge, instance.routes, self._room_at, self._assign, limits.enough
+                edge,
+                instance.routes,
+                partial(self._room_at, edge=edge),
+                self._assign,
+                limits.enough,
             )
             for edge, limits in edges
             if edge.grouping is Grouping.KEY
@@ -80,7 +92,6 @@ class Outlet:
         self._homeless: list[Sent] = []
         self._more_room = asyncio.Event()
         self._timer: asyncio.TimerHandle | None = None
-        self._operators: dict[NodeId, str] = {}
         self.sent_records = dict.fromkeys(self._edges, 0)
         self.again = 0
         self.on_idle: Callable[[], None] = lambda: None
@@ -171,11 +182,16 @@ class Outlet:
         gathering, limits = self._gatherings[edge.target], self._limits[edge.target]
         is_split = made.owners is not None and made.owners is gathering.owners
         gathering.add(made.batch, token, made.parts if is_split else None)
-        if self._timer is None and gathering.records:
-            loop = asyncio.get_running_loop()
-            self._timer = loop.call_later(limits.linger, self._linger_over)
+        self._linger()
         while gathering.records > max(limits.window, limits.enough):
             await self._wait()
+
+    def _linger(self) -> None:
+        """See to it that what is gathered leaves in a while, if not before."""
+        waiting = [each.edge.target for each in self._gatherings.values() if each.records]
+        if self._timer is None and waiting:
+            pause = min(self._limits[target].linger for target in waiting)
+            self._timer = asyncio.get_running_loop().call_later(pause, self._linger_over)
 
     def _linger_over(self) -> None:
         self._timer = None
@@ -193,13 +209,10 @@ class Outlet:
                 return name
         return None
 
-    def _room_at(self, name: NodeId, edge: Edge | None = None) -> int:
+    def _room_at(self, name: NodeId, edge: Edge) -> int:
         """Records that a successor takes now, as one batch."""
-        account = self._accounts.get(name) if edge is None else self._account(name, edge)
-        if account is None:
-            return 1
-        operator = self._operators[name]
-        if account.records >= account.window or account.size >= self._limits[operator].size:
+        account, most = self._account(name, edge), self._limits[edge.target].size
+        if account.records >= account.window or account.size >= most:
             return 0
         return account.batch
 
@@ -207,7 +220,6 @@ class Outlet:
         account = self._accounts.get(name)
         if account is None:
             limits = self._limits[edge.target]
-            self._operators[name] = edge.target
             account = self._accounts[name] = Account(limits.window, limits.batch)
         return account
 
@@ -227,10 +239,16 @@ class Outlet:
         tokens: list[Token],
         payload: bytes | None = None,
     ) -> None:
-        self._sequence += 1
         local = self._instance.is_local(to)
         if not local and payload is None:
-            payload = encode(edge.codec, batch.values)
+            try:
+                payload = encode(edge.codec, batch.values)
+            except CodecError:
+                # Grouped by key, records are encoded when enough of them are together.
+                batch, unfit = fit(edge, batch)
+                self._instance.unfit(unfit)
+                payload = encode(edge.codec, batch.values)
+        self._sequence += 1
         size = len(payload) if payload is not None else VALUE_BYTES * len(batch)
         kept = batch if local or payload is None else None
         number = self._sequence
@@ -287,6 +305,7 @@ class Outlet:
         for gathering in self._gatherings.values():
             gathering.view_changed()
         self._rehouse()
+        self._linger()
         self._more_room.set()
 
     # -- loss -----------------------------------------------------------------------------

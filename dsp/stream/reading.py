@@ -16,7 +16,7 @@ from dsp.stream.runners import Runner
 from dsp.stream.sources.base import Chunk, Source, SourceContext
 from dsp.stream.steps import Failure
 from dsp.stream.tokens import Token
-from dsp.stream.working import make_all
+from dsp.stream.working import make_fitting
 
 __all__ = ["Reader"]
 
@@ -146,9 +146,10 @@ class Reader:
         token = Token(lambda: self._dealt_with(pending))
         self._metrics.arrived(total)
         self._metrics.gave(count)
-        for each in await self._made(batch) if count else ():
+        made, unfit = await self._made(batch) if count else ([], [])
+        for each in made:
             await self._outlet.emit(each, token)
-        await self._letters.bury(failures, batch.born, token)
+        await self._letters.bury([*failures, *unfit], batch.born, token)
         token.release()
 
     def _ids(self, chunk: Chunk, count: int) -> Sequence[int]:
@@ -170,11 +171,13 @@ class Reader:
             for place, each in enumerate(chunk.failures)
         ]
 
-    async def _made(self, batch: Batch) -> list[Made]:
+    async def _made(self, batch: Batch) -> tuple[list[Made], list[Failure]]:
         edges = self._edges
         if any(self._outlet.wants_bytes(edge, len(batch)) or edge.key for edge in edges):
-            return await self._runner.call(lambda: make_all(self._outlet, edges, batch), len(batch))
-        return make_all(self._outlet, edges, batch)
+            return await self._runner.call(
+                lambda: make_fitting(self._outlet, edges, batch), len(batch)
+            )
+        return make_fitting(self._outlet, edges, batch)
 
     def _dealt_with(self, pending: Pending) -> None:
         if self._tracker.done(pending):

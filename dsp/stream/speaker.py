@@ -3,7 +3,7 @@
 import asyncio
 import logging
 from abc import abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from dsp.core.machine import Fail, Reject, Resolve, Send
@@ -30,6 +30,7 @@ from dsp.stream.inlet import Arrival
 from dsp.stream.metrics import MetricCollector
 from dsp.stream.outlet import Outlet
 from dsp.stream.parcels import Sent
+from dsp.stream.steps import Failure
 from dsp.stream.wire import pack_batch
 
 __all__ = ["Speaker"]
@@ -178,3 +179,9 @@ class Speaker:
             self.metrics.blocked(now)
         else:
             self.metrics.unblocked(now)
+
+    def unfit(self, failures: Sequence[Failure]) -> None:
+        """Records that the codec of an edge cannot hold are left out."""
+        self.metrics.failed += len(failures)
+        for failure in failures:
+            logger.error("%s: record %x is a dead letter: %s", self.name, failure.id, failure.error)

@@ -8,6 +8,7 @@ from itertools import compress
 from dsp.errors import CodecError
 from dsp.stream.batch import Batch, child, chosen
 from dsp.stream.codecs import encode
+from dsp.stream.fitting import fit
 from dsp.stream.graph import DEAD_LETTERS, Edge, Grouping, Kind, Operator
 from dsp.stream.groupings import split
 from dsp.stream.inlet import Arrival, Inlet
@@ -21,7 +22,7 @@ from dsp.stream.signatures import is_async
 from dsp.stream.sinks.base import Sink
 from dsp.stream.steps import Failure, Outcome, Step
 
-__all__ = ["Worker", "make_all"]
+__all__ = ["Worker", "make_fitting"]
 
 logger = logging.getLogger(__name__)
 
@@ -209,10 +210,27 @@ class Worker:
             assert self._sink is not None
             dropped, self._dropped = self._sink.dropped - self._dropped, self._sink.dropped
             self._metrics.gave(len(batch) - len(outcome.failures) - dropped)
-        made = []
+        made: list[Made] = []
+        failures = list(outcome.failures)
         for each in outcome.batches:
-            made += make_all(self._outlet, self._edges, each)
-        return made, outcome.failures
+            ready, unfit = make_fitting(self._outlet, self._edges, each)
+            made += ready
+            failures += unfit
+        return made, failures
+
+
+def make_fitting(
+    outlet: Outlet, edges: list[Edge], batch: Batch
+) -> tuple[list[Made], list[Failure]]:
+    """Prepare a batch for every edge; tell apart what the codec of an edge cannot hold."""
+    try:
+        return make_all(outlet, edges, batch), []
+    except CodecError:
+        failures: list[Failure] = []
+        for edge in edges:
+            batch, unfit = fit(edge, batch)
+            failures += unfit
+        return (make_all(outlet, edges, batch) if len(batch) else []), failures
 
 
 def make_all(outlet: Outlet, edges: list[Edge], batch: Batch) -> list[Made]:
