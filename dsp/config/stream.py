@@ -90,8 +90,8 @@ class StreamConfig(Section):
         ge=0,
         le=1000,
         description=(
-            "How often a record on which a body raises is tried again, alone, before it goes to "
-            "the dead letters."
+            "Times that a record on which a body raises is tried again, alone, before it goes to "
+            "the dead letters. More rides out faults that pass; fewer lets the stream go on."
         ),
     )
     hang_after: float = Field(
