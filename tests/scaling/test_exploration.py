@@ -160,3 +160,9 @@ def test_without_a_correction_it_fails(make: Callable[[], Pipeline], steps: int 
     result = explore(make())
     assert result.violation is not None, str(result)
     assert steps is None or len(result.violation.trace) <= steps + 1, str(result)
+
+
+def test_two_workers_understand_messages_to_the_dead() -> None:
+    # Such a message gets a number in one process and never waits in a channel.
+    found = explore(CrashingPipeline(1, 1, 1, operations=2), workers=2, max_states=20_000)
+    assert found.states >= 20_000

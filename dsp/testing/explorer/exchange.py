@@ -76,16 +76,17 @@ class Sender:
             first = self._news(("node", node.slot), len(node.locals))
             variants = list(node.prototypes)
             new = variants[self._news(("variants", node.slot), len(variants)) :]
-            if first < len(node.locals):
+            if first < len(node.locals) or new:
                 machines = {variant: node.prototypes[variant] for variant in new}
                 news = _NodeNews(node.slot, node.name, machines, node.locals[first:])
                 batch.nodes.append(news)
         for channel in space.channels:
             first = self._news(("contents", channel.slot), len(channel.contents))
             start = self._news(("messages", channel.slot), len(channel.message_values))
-            if first < len(channel.contents):
+            messages = channel.message_values[start:]
+            # A message may have a number and be in no content: its receiver was dead.
+            if first < len(channel.contents) or messages:
                 key = (channel.sender, channel.receiver, channel.lane)
-                messages = channel.message_values[start:]
                 contents = channel.contents[first:]
                 batch.channels.append(_ChannelNews(channel.slot, key, messages, contents))
         return batch
