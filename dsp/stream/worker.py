@@ -24,16 +24,27 @@ from dsp.transport.session import create_session
 __all__ = ["main"]
 
 
+class Unwanted(Exception):
+    """Whoever ordered this process is gone, and nobody else knows of it."""
+
+
 async def serve(order: Order) -> None:
-    """Run one instance until it is over."""
+    """Run one instance until it is over.
+
+    Raises:
+        Unwanted: there was nobody to tell that it is ready.
+    """
     graph = load_pipeline(order.application).graph()
     config = Config.model_validate(order.config, strict=False)
     node = NodeId(order.place.member.id)
 
     def ready(instance: Instance) -> None:
         contact = transport.contact
-        sys.stdout.buffer.write(orjson.dumps([contact.id, contact.address]) + b"\n")
-        sys.stdout.flush()
+        try:
+            # Not through the buffer: what cannot be written would be tried again at exit.
+            os.write(sys.stdout.fileno(), orjson.dumps([contact.id, contact.address]) + b"\n")
+        except BrokenPipeError as error:
+            raise Unwanted from error
         # Nobody reads any more, and whoever did may be gone: nothing may be written there.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, instance.leave)
@@ -62,7 +73,11 @@ def main() -> None:
     # Records come and go by the thousand; looking through all of them for cycles every 700 costs
     # a third of the time of a cheap body.
     gc.set_threshold(50_000, 20, 20)
-    asyncio.run(serve(Order.from_json(sys.stdin.buffer.read())))
+    order = Order.from_json(sys.stdin.buffer.read())
+    try:
+        asyncio.run(serve(order))
+    except Unwanted:
+        sys.exit(f"{order.place.member.id} is not needed any more: who ordered it is gone")
 
 
 if __name__ == "__main__":
