@@ -275,6 +275,8 @@ class Instance(Speaker):
         """An instance is dead."""
         self.observer.forget(name)
         self._step(PeerLost(name))
+        if self._is_gone:
+            return
         self.outlet.lost(name)
         self.inlet.forget(name)
         self.look_later()

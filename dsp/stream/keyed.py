@@ -67,6 +67,8 @@ class Gathering:
     def flush(self, name: NodeId) -> None:
         """Send what waits for an instance, as far as there is room."""
         parts = self._parts.get(name)
+        if name not in self._routes(self.edge.target):
+            return
         while parts and (room := self._room(name)) > 0:
             taken = [parts.pop(0)]
             records = len(taken[0][0])
@@ -89,7 +91,9 @@ class Gathering:
 
     def view_changed(self) -> None:
         """Instances came or went: what waits is split anew."""
-        if self._owners is None or self._owners.instances == self._routes(self.edge.target):
+        routes = self._routes(self.edge.target)
+        # Without anybody left, what waits belongs to nobody until somebody comes.
+        if self._owners is None or not routes or self._owners.instances == routes:
             return
         parts, self._parts, self._counts = self._parts, {}, {}
         for waiting in parts.values():

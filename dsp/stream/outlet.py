@@ -180,6 +180,8 @@ class Outlet:
     async def _emit_by_key(self, made: Made, token: Token) -> None:
         edge = made.edge
         gathering, limits = self._gatherings[edge.target], self._limits[edge.target]
+        while not self._instance.routes(edge.target):
+            await self._wait()
         is_split = made.owners is not None and made.owners is gathering.owners
         gathering.add(made.batch, token, made.parts if is_split else None)
         self._linger()
@@ -339,14 +341,19 @@ class Outlet:
         for sent in waiting:
             edge = sent.edge
             gathering = self._gatherings.get(edge.target)
-            if gathering is not None:
+            routes = self._instance.routes(edge.target)
+            if edge.grouping is Grouping.BROADCAST and sent.to not in routes:
+                # The others have theirs, and this one was for nobody else.
+                sent.release()
+                continue
+            if gathering is not None and routes:
                 token = Token(sent.release)
                 gathering.add(sent.whole(), token)
                 token.release()
                 self.again += 1
                 gathering.flush_all()
                 continue
-            name = self._next(edge)
+            name = sent.to if edge.grouping is Grouping.BROADCAST else self._next(edge)
             if name is None:
                 self._homeless.append(sent)
                 continue
