@@ -16,6 +16,7 @@ from dsp.core.machine import Send
 from dsp.core.types import Lane, NodeId, Peer
 from dsp.errors import ClosedError
 from dsp.scaling.place import Place
+from dsp.scaling.status import Status
 from dsp.stream.deciding import Deciders
 from dsp.stream.figures import figures_of
 from dsp.stream.graph import Graph, Kind
@@ -75,6 +76,8 @@ class Host(Router):
         self._closing: set[asyncio.Task[None]] = set()
         self._finals: list[dict[str, Any]] = []
         self._reported_events = 0
+        # Processes that created instances here which have not started yet.
+        self._creators: dict[NodeId, Peer] = {}
         self._empty = asyncio.Event()
         self._failed: asyncio.Future[None] = self._loop.create_future()
         directory = config.stream.state_directory
@@ -149,6 +152,8 @@ class Host(Router):
         self.addresses.put(name, self.peer)
         if place.parent is not None and parent is not None:
             self.addresses.put(place.parent, parent)
+        if parent is not None and parent.id != self.peer.id:
+            self._depend_on(name, parent)
         self._empty.clear()
         return instance
 
@@ -229,6 +234,7 @@ class Host(Router):
 
     def report(self) -> None:
         """Tell whoever watches how things go."""
+        self._forget_creators()
         figures = {
             "host": self.peer.id,
             "time": self.clock(),
@@ -239,12 +245,40 @@ class Host(Router):
         }
         self._finals = []
         self._reported_events = len(self.events)
-        if self.watcher is None or self.watcher.id == self.peer.id:
-            if self._heard is not None:
-                self._heard(figures)
-            return
-        report = EngineReport(figures=orjson.dumps(figures))
-        self._peers[self.watcher.id] = self.watcher
-        with suppress(ClosedError):
+        # A creator has no use for it; but the end of a process is seen by who talks with it alone.
+        told = {peer.id: peer for peer in self._creators.values()}
+        if self.watcher is not None and self.watcher.id != self.peer.id:
+            told[self.watcher.id] = self.watcher
+        elif self._heard is not None:
+            self._heard(figures)
+        if told:
+            report = EngineReport(figures=orjson.dumps(figures))
             data = encode_envelope(Envelope(engine_report=report))
-            self._outgoing.send(Send(self.watcher.id, data, Lane.CONTROL))
+        for peer in told.values():
+            self._peers[peer.id] = peer
+            with suppress(ClosedError):
+                self._outgoing.send(Send(peer.id, data, Lane.CONTROL))
+
+    # -- creators -------------------------------------------------------------------------
+
+    def _depend_on(self, name: NodeId, creator: Peer) -> None:
+        """Watch the process that has yet to start an instance."""
+        self._creators[name] = creator
+        # A session tells of the end of those alone that it has heard: this one may be gone by now.
+        patience = self.config.transport.session.suspect_after + self._lost_after
+        self._suspects[creator.id] = self._loop.call_later(patience, self._lose, creator.id)
+        self._loop.call_soon(self.report)
+
+    def _forget_creators(self) -> None:
+        """An instance that has started does not depend on its creator any more."""
+        for name in list(self._creators):
+            instance = self.instances.get(name)
+            if instance is None or instance.machine.status is not Status.IDLE:
+                del self._creators[name]
+
+    def _lose(self, node: NodeId) -> None:
+        super()._lose(node)
+        self._forget_creators()
+        for name in [name for name, peer in self._creators.items() if peer.id == node]:
+            # Nobody else knows of it, so nobody will ever start it.
+            self.instances[name].abandon("the process that created it is lost")

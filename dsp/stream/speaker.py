@@ -24,6 +24,7 @@ from dsp.scaling.events import (
 )
 from dsp.scaling.machine import ScaleMachine
 from dsp.scaling.place import Place
+from dsp.scaling.status import Status
 from dsp.stream.graph import Operator
 from dsp.stream.home import Home
 from dsp.stream.inlet import Arrival
@@ -84,6 +85,7 @@ class Speaker:
     def _step(self, event: ScaleEvent) -> None:
         if self._is_gone:
             return
+        idle = self.machine.status is Status.IDLE
         for effect in self.machine.handle(event, self._loop.time()):
             match effect:
                 case Send(to, message, _):
@@ -98,7 +100,8 @@ class Speaker:
                     self._news(self.name, "left", 1)
                     self._end("it left", clean=True)
                 case Stop(reason):
-                    self._end(reason, clean=False)
+                    # One that never started has nothing that could be missing.
+                    self._end(reason, clean=idle)
                 case Deserted(operator):
                     self._deserted(operator)
                 case Reject(sender, reason):
@@ -107,6 +110,8 @@ class Speaker:
                     self._news(self.name, "duplicated", len(newcomers))
                 case Fail(_, error):
                     logger.warning("%s: could not duplicate: %s", self.name, error)
+        if self._is_gone:
+            return
         routes = {name: self.machine.routes(name) for name in self.machine.place.downstream}
         if routes != self._routes:
             self._routes = routes
