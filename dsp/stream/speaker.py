@@ -110,6 +110,10 @@ class Speaker:
                     self._news(self.name, "duplicated", len(newcomers))
                 case Fail(_, error):
                     logger.warning("%s: could not duplicate: %s", self.name, error)
+        self._follow()
+
+    def _follow(self) -> None:
+        """Let the outlet follow the machine's views, unless the instance is over by now."""
         if self._is_gone:
             return
         routes = {name: self.machine.routes(name) for name in self.machine.place.downstream}

@@ -1,4 +1,4 @@
-"""The pipeline of the tests with processes: numbers, at a rate that changes, through a slow body."""
+"""The pipeline of the tests with processes: numbers, at changing rates, through a slow body."""
 
 import asyncio
 import os

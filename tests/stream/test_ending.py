@@ -25,6 +25,11 @@ class Part:
     def _over(self) -> None:
         self.over += 1
 
+    @property
+    def state(self) -> tuple[bool, bool]:
+        """Whether the end has begun, and whether this instance has ended."""
+        return self.ending.begun, self.ending.ended
+
     def look(self) -> None:
         self.ending.step(
             settled=self.settled, quiet=self.quiet, before=self.before, after=self.after
@@ -46,10 +51,10 @@ def test_all_before_have_ended_then_all_after_have_taken_it(
 ) -> None:
     part = Part()
     part.look()
-    assert not part.ending.begun
+    assert part.state == (False, False)
     part.hear(before[0])
-    assert part.ending.begun
-    assert (part.ending.ended, part.told) == (False, [])
+    assert part.state == (True, False)
+    assert part.told == []
     part.hear(before[1])
     assert part.answered == list(before)
     assert (part.ending.ended, part.told) == (True, [X, Y])
