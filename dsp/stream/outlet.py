@@ -334,6 +334,7 @@ class Outlet:
         self._instance.confirmed(sent.to, 1)
         self._homeless.append(sent)
         self._rehouse()
+        self._tell_if_idle()
 
     def _rehouse(self) -> None:
         """Assign again what came back, as far as there is room."""

@@ -156,6 +156,18 @@ async def test_a_broadcast_that_comes_back_goes_to_the_same_one() -> None:
     assert around.balance == {ONE: 1, TWO: 1}
 
 
+async def test_a_broadcast_that_comes_back_from_one_that_left_is_dealt_with() -> None:
+    around = Around(Grouping.BROADCAST)
+    idle: list[bool] = []
+    around.outlet.on_idle = lambda: idle.append(around.outlet.idle)
+    await around.emit(range(5))
+    around.progress(TWO, 2)
+    around.names = (TWO,)
+    around.outlet.returned(1)
+    assert (len(around.sent), around.done, idle) == (2, [0], [True])
+    assert around.balance == {ONE: 0, TWO: 0}
+
+
 async def test_what_comes_back_goes_to_whoever_is_there() -> None:
     around = Around(Grouping.ROUND_ROBIN)
     await around.emit(range(10))
