@@ -74,7 +74,7 @@ names = st.lists(
 )
 
 
-@given(names, st.lists(st.integers() | st.text() | st.binary(), max_size=40), st.data())
+@given(names, st.lists(st.integers() | st.text() | st.binary(), max_size=20), st.data())
 def test_only_the_keys_of_the_one_that_goes_move(
     instances: list[str], keys: list[int | str | bytes], data: st.DataObject
 ) -> None:

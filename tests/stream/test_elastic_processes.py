@@ -104,7 +104,7 @@ def check(ran: Ran) -> None:
 @pytest.mark.timeout(240)
 @pytest.mark.asyncio
 async def test_a_load_of_steps_over_zeromq(monkeypatch: pytest.MonkeyPatch) -> None:
-    steps = [(4.0, 15.0), (5.0, 80.0), (5.0, 10.0), (5.0, 60.0)]
+    steps = [(3.0, 15.0), (5.0, 80.0), (4.0, 10.0), (4.0, 60.0)]
     ran = await follow("zmq://127.0.0.1:0", steps, monkeypatch)
     check(ran)
     assert ran.summary.operators["slow"].created >= 1
@@ -114,7 +114,7 @@ async def test_a_load_of_steps_over_zeromq(monkeypatch: pytest.MonkeyPatch) -> N
 @pytest.mark.timeout(240)
 @pytest.mark.asyncio
 async def test_a_load_of_steps_over_grpc(monkeypatch: pytest.MonkeyPatch) -> None:
-    ran = await follow("grpc://127.0.0.1:0", [(2.0, 15.0), (6.0, 70.0)], monkeypatch)
+    ran = await follow("grpc://127.0.0.1:0", [(2.0, 15.0), (5.0, 70.0)], monkeypatch)
     check(ran)
     assert ran.actions >= 1
 
@@ -125,7 +125,7 @@ async def test_a_load_of_steps_over_kafka(
     kafka_broker: KafkaBroker | ExternalBroker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     url = f"kafka://{kafka_broker.bootstrap}/elastic-{uuid.uuid4().hex}"
-    ran = await follow(url, [(2.0, 15.0), (7.0, 70.0)], monkeypatch)
+    ran = await follow(url, [(2.0, 15.0), (6.0, 70.0)], monkeypatch)
     check(ran)
     assert ran.actions >= 1
 
