@@ -5,6 +5,7 @@ from typing import Annotated
 import typer
 
 from dsp import __version__
+from dsp.cli.calibrate import calibrate
 from dsp.cli.config import check, schema
 from dsp.cli.keys import keygen
 from dsp.cli.lab import lab
@@ -44,6 +45,7 @@ def _main(
 
 
 app.command()(run)
+app.command()(calibrate)
 app.command()(check)
 app.command()(schema)
 app.command()(transports)

@@ -62,7 +62,7 @@ class MetricCollector:
         self._blocked_since: float | None = None
         self._queue_before = 0
         self.latencies: deque[float] = deque(maxlen=10_000)
-        self.total_in = self.total_out = self.failed = 0
+        self.total_in = self.total_worked = self.total_out = self.failed = 0
 
     def arrived(self, records: int) -> None:
         """Records came."""
@@ -72,6 +72,7 @@ class MetricCollector:
     def worked(self, records: int, seconds: float) -> None:
         """The body took records, and so much time for them."""
         self._processed += records
+        self.total_worked += records
         if records:
             each = seconds / records
             before = self._service_time

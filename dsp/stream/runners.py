@@ -136,5 +136,6 @@ def _timed(work: Callable[[], T]) -> tuple[T, float]:
 def make_runner(threads: int, service_time: float, name: str, inline_time: float = 0.0) -> Runner:
     """Give the runner that fits the running loop."""
     if isinstance(asyncio.get_running_loop(), VirtualTimeLoop):
-        return InlineRunner(service_time / threads)
+        # As many calls are under way at the same time as there are threads: each takes its time.
+        return InlineRunner(service_time)
     return ThreadRunner(threads, name, inline_time)
