@@ -37,7 +37,7 @@ class PacedSource(Source):
     def __init__(self, values: Sequence[Any], *, columnar: bool = False) -> None:
         rows = [*values] * -(-LEAST_VALUES // len(values))
         self.columnar = columnar
-        self._values = to_columns(rows) if columnar else rows
+        self._values: Any = to_columns(rows) if columnar else rows
         self._size = len(rows)
         self._at = 0
         self._rate = 0.0

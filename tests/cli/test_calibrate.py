@@ -41,8 +41,8 @@ def measured(world: World, pipeline: Pipeline, operator: str, threads: int) -> l
 
     host = world.add_host("lab", main)
     world.run_until(lambda: host.finished, limit=600)
-    result: list[Capacity] = host.result
-    return result
+    assert isinstance(host.result, list)
+    return host.result
 
 
 def test_in_virtual_time_the_capacity_is_that_of_the_declared_time(world: World) -> None:
@@ -54,6 +54,15 @@ def test_in_virtual_time_the_capacity_is_that_of_the_declared_time(world: World)
         *kept_up, behind, again = each.readings
         assert all(reading.taken >= 0.95 * reading.offered for reading in kept_up)
         assert behind.offered == again.offered > each.capacity
+
+
+def test_columns_are_sampled_and_offered_as_columns(world: World) -> None:
+    pipeline = Pipeline("columns", codec="arrow")
+    rows = pipeline.source([{"a": number} for number in range(50)])
+    first = rows.columns(lambda batch: batch, name="first", service_time=0.001)
+    first.columns(lambda batch: batch, name="second", service_time=0.01).sink(Collector())
+    (found,) = measured(world, pipeline, "second", 1)
+    assert found.capacity == pytest.approx(100, rel=0.05)
 
 
 @pytest.mark.parametrize(
@@ -86,8 +95,10 @@ def test_a_body_that_fails_is_not_taken_for_a_quick_one() -> None:
 def test_a_waiting_body_on_a_real_loop_as_a_user_calls_it(tmp_path: Path) -> None:
     plot = tmp_path / "capacities.png"
     done = subprocess.run(
-        [sys.executable, "-m", "dsp.cli", "calibrate", "tests.cli.test_calibrate:job", "wait"]
-        + ["--threads", "1", "--seconds", "0.2", "--json", "--plot", str(plot)],
+        [
+            *(sys.executable, "-m", "dsp.cli", "calibrate", "tests.cli.test_calibrate:job", "wait"),
+            *("--threads", "1", "--seconds", "0.2", "--json", "--plot", str(plot)),
+        ],
         capture_output=True,
         text=True,
         timeout=50,
