@@ -13,7 +13,7 @@ from zlib import crc32
 from dsp.errors import ConfigError
 from dsp.stream.batch import MAX_SOURCES
 from dsp.stream.codecs import ArrowCodec, Codec
-from dsp.stream.signatures import body_fault
+from dsp.stream.signatures import body_fault, is_async
 
 __all__ = ["Kind", "Operator", "Grouping", "Edge", "Graph", "DEAD_LETTERS"]
 
@@ -79,6 +79,14 @@ class Operator:
         if self.kind in (Kind.SOURCE, Kind.SINK):
             return bool(getattr(self.body, "columnar", False))
         return self.kind is Kind.COLUMNS
+
+    @property
+    def workers(self) -> int:
+        """Batches that an instance works on at the same time.
+
+        An async body has one: what ``threads`` asks for is done within it.
+        """
+        return 1 if callable(self.body) and is_async(self.body) else self.threads
 
     @property
     def salt(self) -> int:

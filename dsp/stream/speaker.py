@@ -62,7 +62,7 @@ class Speaker:
         self._loop = asyncio.get_running_loop()
         self._routes: dict[str, tuple[NodeId, ...]] = {}
         self._is_gone = False
-        self.metrics = MetricCollector(operator.threads, operator.capacity, self._loop.time())
+        self.metrics = MetricCollector(operator.workers, operator.capacity, self._loop.time())
 
     @abstractmethod
     def _start(self, work: Any, name: str) -> None:  # noqa: ANN401
