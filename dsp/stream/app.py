@@ -8,7 +8,7 @@ import asyncio
 import logging
 import os
 from collections.abc import Callable
-from contextlib import AsyncExitStack, suppress
+from contextlib import AsyncExitStack
 from random import Random
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
@@ -236,11 +236,13 @@ class App:
         await host.run()
         host.report()
         # The last reports of other processes may still be on their way.
-        with suppress(TimeoutError):
+        try:
             async with asyncio.timeout(LAST_REPORTS):
                 while self.summary.living:
                     self._heard.clear()
                     await self._heard.wait()
+        except TimeoutError:
+            logger.warning("no last report of some instances: counts per operator may be low")
 
     async def _start_instances(self, host: Host) -> None:
         """Create the first instances, then introduce them to each other."""

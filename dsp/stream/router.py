@@ -4,7 +4,6 @@ import asyncio
 import logging
 from abc import abstractmethod
 from collections.abc import Callable, Hashable
-from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 import orjson
@@ -14,7 +13,7 @@ from dsp.core.envelope import Envelope, decode_envelope, encode_envelope
 from dsp.core.machine import Send
 from dsp.core.outgoing import Outgoing
 from dsp.core.types import Lane, NodeId, Peer
-from dsp.errors import ClosedError, CodecError, EndOfStream, PeerUnreachable
+from dsp.errors import ClosedError, CodecError, EndOfStream
 from dsp.scaling.events import ScaleMessage
 from dsp.scaling.wire import from_envelope, to_envelope
 from dsp.stream.addresses import Addresses
@@ -152,8 +151,11 @@ class Router:
         self._outgoing.send(Send(peer.id, encode_envelope(envelope), Lane.DATA))
 
     def _send_failed(self, effect: Send) -> None:
-        logger.warning("a message to %s was not sent", effect.to)
-        self._returned(Undelivered(self._peers[effect.to], effect.lane, (effect.message,)))  # type: ignore[arg-type]
+        # Its address is none that this transport reaches: to send again, now, would end here again.
+        if effect.to not in self._lost:
+            logger.warning("process %s cannot be reached, and is taken for lost", effect.to)
+            self._lost.add(effect.to)
+            self._loop.call_soon(self._lose, effect.to)
 
     def finished(self, frame: Frame) -> None:
         """A frame is dealt with."""
@@ -249,13 +251,13 @@ class Router:
         if lost.peer.id in self._lost:
             return
         for payload in lost.payloads:
-            with suppress(CodecError):
-                envelope = decode_envelope(payload)
-                instance = self.instances.get(NodeId(envelope.source))
-                if instance is None:
-                    continue
-                if lost.lane is Lane.DATA:
-                    instance.outlet.returned(envelope.engine_batch.sequence)
-                elif not lost.reason and envelope.WhichOneof("body") != "engine_report":
-                    with suppress(PeerUnreachable):
-                        self._outgoing.send(Send(lost.peer.id, payload, Lane.CONTROL))
+            envelope = decode_envelope(payload)
+            instance = self.instances.get(NodeId(envelope.source))
+            if instance is None:
+                continue
+            if lost.lane is Lane.DATA:
+                instance.outlet.returned(envelope.engine_batch.sequence)
+            elif lost.reason:
+                logger.warning("%s takes no messages: %s", lost.peer.id, lost.reason)
+            elif envelope.WhichOneof("body") != "engine_report":
+                self._outgoing.send(Send(lost.peer.id, payload, Lane.CONTROL))

@@ -1,14 +1,16 @@
 """Reading that blocks, away from the event loop, so that a cancelled read loses nothing."""
 
 import asyncio
+import logging
 from abc import abstractmethod
 from collections.abc import Awaitable, Callable
-from contextlib import suppress
 from typing import Generic, TypeVar
 
 from dsp.stream.sources.base import Chunk, Position, Source, SourceContext
 
 __all__ = ["Kept", "BlockingSource"]
+
+logger = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
@@ -25,16 +27,22 @@ class Kept(Generic[T]):
             self._task = asyncio.ensure_future(begin())
         task = self._task
         try:
-            return await asyncio.shield(task)
-        finally:
-            if task.done():
-                self._task = None
+            result = await asyncio.shield(task)
+        except asyncio.CancelledError:
+            raise  # it may have ended in this very moment: the next call gets what it gave
+        except BaseException:
+            self._task = None
+            raise
+        self._task = None
+        return result
 
     async def close(self) -> None:
         """Wait for what is under way: a thread cannot be stopped, and must not be surprised."""
         if self._task is not None:
-            with suppress(Exception):
+            try:
                 await self._task
+            except Exception:
+                logger.warning("what was under way at the end failed", exc_info=True)
             self._task = None
 
     async def cancel(self) -> None:
