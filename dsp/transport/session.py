@@ -148,6 +148,11 @@ class Session(Conversing):
 
     # -- life -----------------------------------------------------------------------------
 
+    async def aclose(self) -> None:
+        await super().aclose()
+        # After an abort, or a start that failed, the adapter may still be letting go.
+        await self._adapter.aclose()
+
     async def retire(self) -> None:
         await self.aclose()
         await self._adapter.retire()

@@ -295,3 +295,30 @@ async def test_what_a_log_brings_while_a_session_closes_is_not_done(world: World
         session.done(frame)
         below.late = early._replace(sequence=2, payloads=(b"late",))
     assert below.done_with == ["early"]
+
+
+class Lingering(SimTransport):
+    """An adapter whose start never ends by itself, and that lets go a while after its abort."""
+
+    def __init__(self, *arguments: Any) -> None:  # noqa: ANN401
+        super().__init__(*arguments)
+        self.let_go = False
+
+    async def _open(self) -> None:
+        await asyncio.Event().wait()
+
+    async def aclose(self) -> None:
+        await super().aclose()
+        await asyncio.sleep(1.0)
+        self.let_go = True
+
+
+async def test_closing_after_a_cancelled_start_waits_for_what_is_below(world: World) -> None:
+    config = TransportConfig(url="sim://world/b")
+    below = Lingering.from_config(config, NodeId("b"))
+    session = Session(below, config, NodeId("b"))
+    with pytest.raises(TimeoutError):
+        async with asyncio.timeout(1.0):
+            await session.start()
+    await session.aclose()
+    assert below.let_go
