@@ -158,7 +158,6 @@ def hand_written() -> list[Path]:
     return [page for page in pages() if page.parent.name != "api"]
 
 
-@pytest.mark.timeout(180)
 @pytest.mark.parametrize("page", hand_written(), ids=name_of)
 def test_what_the_page_shows_works(page: Path, tmp_path: Path) -> None:
     if name_of(page) in TESTED_ELSEWHERE:
