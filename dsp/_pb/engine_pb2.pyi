@@ -43,12 +43,14 @@ class EngineProgress(_message.Message):
     def __init__(self, done: _Optional[_Iterable[int]] = ..., delivered: _Optional[int] = ..., records: _Optional[int] = ..., bytes: _Optional[int] = ..., window: _Optional[int] = ..., batch: _Optional[int] = ...) -> None: ...
 
 class EngineDemand(_message.Message):
-    __slots__ = ("siblings", "load")
+    __slots__ = ("siblings", "load", "keeper")
     SIBLINGS_FIELD_NUMBER: _ClassVar[int]
     LOAD_FIELD_NUMBER: _ClassVar[int]
+    KEEPER_FIELD_NUMBER: _ClassVar[int]
     siblings: _containers.RepeatedCompositeFieldContainer[_scaling_pb2.ScaleMember]
     load: float
-    def __init__(self, siblings: _Optional[_Iterable[_Union[_scaling_pb2.ScaleMember, _Mapping]]] = ..., load: _Optional[float] = ...) -> None: ...
+    keeper: _scaling_pb2.ScaleMember
+    def __init__(self, siblings: _Optional[_Iterable[_Union[_scaling_pb2.ScaleMember, _Mapping]]] = ..., load: _Optional[float] = ..., keeper: _Optional[_Union[_scaling_pb2.ScaleMember, _Mapping]] = ...) -> None: ...
 
 class EngineEnd(_message.Message):
     __slots__ = ()
@@ -75,3 +77,29 @@ class EngineReport(_message.Message):
     FIGURES_FIELD_NUMBER: _ClassVar[int]
     figures: bytes
     def __init__(self, figures: _Optional[bytes] = ...) -> None: ...
+
+class EngineCore(_message.Message):
+    __slots__ = ("members",)
+    MEMBERS_FIELD_NUMBER: _ClassVar[int]
+    members: _containers.RepeatedCompositeFieldContainer[_scaling_pb2.ScaleMember]
+    def __init__(self, members: _Optional[_Iterable[_Union[_scaling_pb2.ScaleMember, _Mapping]]] = ...) -> None: ...
+
+class EngineEnter(_message.Message):
+    __slots__ = ("ticket",)
+    TICKET_FIELD_NUMBER: _ClassVar[int]
+    ticket: int
+    def __init__(self, ticket: _Optional[int] = ...) -> None: ...
+
+class EngineEntered(_message.Message):
+    __slots__ = ("ticket", "number")
+    TICKET_FIELD_NUMBER: _ClassVar[int]
+    NUMBER_FIELD_NUMBER: _ClassVar[int]
+    ticket: int
+    number: int
+    def __init__(self, ticket: _Optional[int] = ..., number: _Optional[int] = ...) -> None: ...
+
+class EngineExit(_message.Message):
+    __slots__ = ("ticket",)
+    TICKET_FIELD_NUMBER: _ClassVar[int]
+    ticket: int
+    def __init__(self, ticket: _Optional[int] = ...) -> None: ...

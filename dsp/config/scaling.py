@@ -125,6 +125,16 @@ class ScalingConfig(ScaleRules):
             "[scaling]. What such a table leaves out is as in [scaling]."
         ),
     )
+    # After the operators' tables: they get what stands before them, and this is no key of theirs.
+    coordination: Literal["ack", "2fgme"] = Field(
+        default="ack",
+        description=(
+            "When a scaling step may begin. 'ack': at once; acknowledgements of the neighbours are "
+            "enough. '2fgme': while no neighbouring operator takes one, by mutual exclusion of two "
+            "groups; steps of neighbours never overlap, wait for each other, and cost more "
+            "messages. The same for all processes of an application."
+        ),
+    )
 
     @field_validator("operators", mode="before")
     @classmethod

@@ -7,6 +7,7 @@ from dsp.core.envelope import Envelope
 from dsp.core.types import NodeId
 from dsp.scaling.events import ScaleMessage
 from dsp.scaling.place import Place
+from dsp.stream.coordination import ScalingStep
 from dsp.stream.inlet import Arrival
 from dsp.stream.parcels import Sent
 from dsp.transport.base import Frame
@@ -58,6 +59,10 @@ class Home(Protocol):
 
     def gone(self, instance: "Instance", reason: str, *, clean: bool) -> None:
         """An instance is over."""
+        ...
+
+    def stepped(self, step: ScalingStep) -> None:
+        """A scaling step of an instance is over."""
         ...
 
     def clock(self) -> float:

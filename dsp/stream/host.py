@@ -5,6 +5,7 @@ import logging
 import time
 from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import astuple
 from random import Random
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +18,7 @@ from dsp.core.types import Lane, NodeId, Peer
 from dsp.errors import ClosedError
 from dsp.scaling.place import Place
 from dsp.scaling.status import Status
+from dsp.stream.coordination import ScalingStep
 from dsp.stream.deciding import Deciders
 from dsp.stream.figures import figures_of
 from dsp.stream.graph import Graph, Kind
@@ -75,7 +77,8 @@ class Host(Router):
         self._tasks: dict[asyncio.Task[Any], None] = {}
         self._closing: set[asyncio.Task[None]] = set()
         self._finals: list[dict[str, Any]] = []
-        self._reported_events = 0
+        self.steps: list[ScalingStep] = []
+        self._reported_events = self._reported_steps = 0
         # Processes that created instances here which have not started yet.
         self._creators: dict[NodeId, Peer] = {}
         self._empty = asyncio.Event()
@@ -209,6 +212,10 @@ class Host(Router):
     def _news(self, name: str, what: str, count: int) -> None:
         self.events.append((self.clock(), name, what, count))
 
+    def stepped(self, step: ScalingStep) -> None:
+        """A scaling step of an instance is over."""
+        self.steps.append(step)
+
     def _start(self, work: Any, name: str) -> None:  # noqa: ANN401
         task = self._loop.create_task(work, name=f"dsp {name}")
         self._tasks[task] = None
@@ -241,10 +248,12 @@ class Host(Router):
             "instances": [figures_of(each) for each in self.instances.values()],
             "over": self._finals,
             "events": self.events[self._reported_events :],
+            "steps": [astuple(step) for step in self.steps[self._reported_steps :]],
             "faults": self.faults,
         }
         self._finals = []
         self._reported_events = len(self.events)
+        self._reported_steps = len(self.steps)
         # A creator has no use for it; but the end of a process is seen by who talks with it alone.
         told = {peer.id: peer for peer in self._creators.values()}
         if self.watcher is not None and self.watcher.id != self.peer.id:

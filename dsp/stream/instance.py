@@ -17,6 +17,7 @@ from dsp.core.types import NodeId
 from dsp.scaling.deciders import Decider, Observation
 from dsp.scaling.events import (
     LeaveRequested,
+    Member,
     QueueEmptied,
     ScaleMessage,
     ScaleOutRequested,
@@ -24,7 +25,9 @@ from dsp.scaling.events import (
 from dsp.scaling.place import Place
 from dsp.scaling.service import ScaleRequest, ScaleTrigger
 from dsp.scaling.status import Status
+from dsp.stream.coordination import AtOnce, Coordinator, ScalingStep, Wish
 from dsp.stream.ending import Ending
+from dsp.stream.exclusion import Exclusion, excluding_edges
 from dsp.stream.graph import Graph, Grouping, Kind
 from dsp.stream.home import Home
 from dsp.stream.inlet import Arrival, Inlet
@@ -46,6 +49,8 @@ __all__ = ["Instance"]
 logger = logging.getLogger(__name__)
 
 PROGRESS_PAUSE = 0.002
+# Messages of who may scale.
+COORDINATION = frozenset({"mutex", "engine_core", "engine_enter", "engine_entered", "engine_exit"})
 # Room at an instance of which it is not known yet how fast it is.
 FIRST_ROOM = 128, 16
 
@@ -98,7 +103,31 @@ class Instance(Speaker):
         )
         incoming = {name: graph.edges[name, self.operator.name] for name in place.upstream}
         by_key = any(edge.grouping is Grouping.KEY for edge in incoming.values())
-        self.observer = Observer(home, self.machine, self.metrics, self.outlet, by_key=by_key)
+        excluding = config.scaling.coordination == "2fgme"
+        self.observer = Observer(
+            home,
+            self.machine,
+            self.metrics,
+            self.outlet,
+            by_key=by_key,
+            name_keepers=excluding,
+        )
+        self.active_since: float | None = None
+        self._wish: Wish | None = None
+        self._step_began = 0.0
+        guarded = excluding_edges(self.operator.name, graph) if excluding else []
+        session = config.transport.session
+        self.coordinator: Coordinator = (
+            Exclusion(
+                self.machine,
+                guarded,
+                home,
+                self._begin_step,
+                session.suspect_after + stream.lost_after,
+            )
+            if guarded
+            else AtOnce(self._begin_step)
+        )
         self.ending = Ending(
             lambda to: home.post(self.name, to, Envelope(engine_end=EngineEnd())),
             lambda to: home.post(self.name, to, Envelope(engine_end_ack=EngineEndAck())),
@@ -150,7 +179,7 @@ class Instance(Speaker):
                 period=period,
                 random=random,
                 observe=self._observe,
-                begin=self._begin,
+                begin=self._decided,
                 retire=lambda name: home.post(
                     self.name, name, Envelope(engine_retire=EngineRetire())
                 ),
@@ -190,6 +219,7 @@ class Instance(Speaker):
         self._end(reason, clean=False)
 
     def _activate(self) -> None:
+        self.active_since = self._home.clock()
         if self.reader is not None:
             self._start(self.reader.run(), "reader")
         if self.worker is not None:
@@ -217,6 +247,7 @@ class Instance(Speaker):
         if self._is_gone:
             return
         self._is_gone = True
+        self.coordinator.close()
         self.inlet.settle()
         self.outlet.close()
         if not clean:
@@ -248,6 +279,7 @@ class Instance(Speaker):
         """A message of another instance came, decoded if it is one of the scale protocol."""
         if message is not None:
             self._step(Received(sender, message))
+            self.coordinator.look()
             return
         match envelope.WhichOneof("body"):
             case "engine_progress":
@@ -255,6 +287,12 @@ class Instance(Speaker):
                 self.look_later()
             case "engine_demand":
                 self.observer.told(sender, envelope.engine_demand)
+                if envelope.engine_demand.HasField("keeper"):
+                    keeper = envelope.engine_demand.keeper
+                    self._home.introduce(NodeId(keeper.id), keeper.address)
+                    self.coordinator.keeper_is(
+                        Member(self.operator.name, keeper.generation, NodeId(keeper.id))
+                    )
             case "engine_end":
                 self.ending.heard(sender)
                 self.look_later()
@@ -268,12 +306,15 @@ class Instance(Speaker):
             case "engine_stop":
                 self.stop_reading()
                 self.look_later()
+            case str(kind) if kind in COORDINATION:
+                self.coordinator.hear(sender, kind, envelope)
             case other:
                 logger.warning("%s: %s of %s makes no sense here", self.name, other, sender)
 
     def lose(self, name: NodeId) -> None:
         """An instance is dead."""
         self.observer.forget(name)
+        self.coordinator.lose(name)
         self._step(PeerLost(name))
         if self._is_gone:
             return
@@ -303,6 +344,8 @@ class Instance(Speaker):
             return
         if machine.status is not Status.ACTIVE:
             return
+        if self.ending.begun:
+            self.coordinator.withdraw()
         quiet = self.quiet
         self.ending.step(
             settled=self.settled,
@@ -314,19 +357,42 @@ class Instance(Speaker):
     # -- deciding -------------------------------------------------------------------------
 
     def _observe(self, now: float) -> Observation | None:
-        return None if self.ending.begun else self.observer.observe(now)
+        busy = self.ending.begun or self.coordinator.waiting
+        return None if busy else self.observer.observe(now)
 
-    def _begin(self, request: ScaleRequest) -> None:
+    def _decided(self, request: ScaleRequest) -> None:
+        """The decider wants a step: it is for the siblings that there are now."""
+        siblings = self.observer.siblings
         if isinstance(request, ScaleOutRequested):
             request = ScaleOutRequested(request.count, "duplicate")
-        else:
+        asked = self._home.clock()
+        self.coordinator.ask(Wish(request, asked, lambda: self.observer.siblings == siblings))
+
+    def _may_begin(self, request: ScaleRequest) -> bool:
+        leaves = isinstance(request, LeaveRequested)
+        return self.settled and not self.ending.begun and not (leaves and self.machine.keeper)
+
+    def _begin_step(self, wish: Wish) -> bool:
+        """Begin a step whose turn has come, if it can begin still."""
+        if not self._may_begin(wish.request):
+            return False
+        self._wish, self._step_began = wish, self._home.clock()
+        if isinstance(wish.request, LeaveRequested):
             self._news(self.name, "leaving", 1)
-        self._step(request)
+        self._step(wish.request)
+        return True
+
+    def _step_over(self, newcomers: tuple[NodeId, ...]) -> None:
+        wish, self._wish = self._wish, None
+        if wish is not None:
+            times = (wish.asked, self._step_began, self._home.clock())
+            self._home.stepped(ScalingStep(self.name, wish.kind, *times, newcomers))
+            self.coordinator.over()
 
     def leave(self) -> None:
         """Leave because somebody asks for it, unless the operator or the stream needs it here."""
-        if self.settled and not self.machine.keeper and not self.ending.begun:
-            self._begin(LeaveRequested())
+        if self._may_begin(LeaveRequested()):
+            self.coordinator.ask(Wish(LeaveRequested(), self._home.clock()))
 
     async def _report(self) -> None:
         """Tell successors what is known about their operator, and keep the figures fresh."""

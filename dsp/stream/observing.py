@@ -29,6 +29,7 @@ class Observer:
     """Gathers what a decider sees, and tells successors what theirs will see.
 
     Args:
+        name_keepers: whether successors have to know who the keeper of their operator is.
         by_key: whether records come here by their keys: then how much comes here may be more than
             a share, since keys are not spread evenly.
 
@@ -44,6 +45,7 @@ class Observer:
         outlet: Outlet,
         *,
         by_key: bool,
+        name_keepers: bool = False,
     ) -> None:
         self.figures: Figures | None = None
         self._home = home
@@ -54,6 +56,7 @@ class Observer:
         self._sent_before: dict[str, int] = {}
         self._sending: dict[str, Demand] = {}
         self._by_key = by_key
+        self._name_keepers = name_keepers
 
     def told(self, sender: NodeId, demand: EngineDemand) -> None:
         """A predecessor tells what it knows."""
@@ -65,6 +68,17 @@ class Observer:
     def forget(self, sender: NodeId) -> None:
         """A predecessor is gone."""
         self._demands.pop(sender, None)
+
+    @property
+    def siblings(self) -> frozenset[NodeId]:
+        """The instances of this operator, as predecessors told."""
+        before = {member.id for member in self._machine.neighbours.side(self._machine.place.upstream)}
+        return frozenset(
+            NodeId(member.id)
+            for sender, demand in self._demands.items()
+            if sender in before
+            for member in demand.siblings
+        )
 
     def observe(self, now: float) -> Observation | None:
         """Give what a decider sees; None if nothing is known yet."""
@@ -106,9 +120,17 @@ class Observer:
             demand = EngineDemand(
                 siblings=[ScaleMember(id=n, address=self._home.address(n)) for n in members],
                 load=sending.rate,
+                keeper=self._keeper_of(operator) if self._name_keepers else None,
             )
             for name in members:
                 self._home.post(self._machine.me, name, Envelope(engine_demand=demand))
+
+    def _keeper_of(self, operator: str) -> ScaleMember | None:
+        keeper = self._machine.neighbours.eldest(operator)
+        if keeper is None:
+            return None
+        address = self._home.address(keeper.id)
+        return ScaleMember(id=keeper.id, address=address, generation=keeper.generation)
 
 
 def room_for(

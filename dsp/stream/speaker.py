@@ -62,6 +62,7 @@ class Speaker:
         self._loop = asyncio.get_running_loop()
         self._routes: dict[str, tuple[NodeId, ...]] = {}
         self._is_gone = False
+        self.scale_messages = 0
         self.metrics = MetricCollector(operator.workers, operator.capacity, self._loop.time())
 
     @abstractmethod
@@ -71,6 +72,10 @@ class Speaker:
     @abstractmethod
     def _activate(self) -> None:
         """Begin to process records."""
+
+    @abstractmethod
+    def _step_over(self, newcomers: tuple[NodeId, ...]) -> None:
+        """A scaling step is over, done or not."""
 
     @abstractmethod
     def _end(self, reason: str, *, clean: bool) -> None:
@@ -89,6 +94,7 @@ class Speaker:
         for effect in self.machine.handle(event, self._loop.time()):
             match effect:
                 case Send(to, message, _):
+                    self.scale_messages += 1
                     self._home.post_scale(self.name, to, message)  # type: ignore[arg-type]
                 case Spawn(count):
                     self._start(self._spawn(count), "spawn")
@@ -98,6 +104,7 @@ class Speaker:
                     self.look_later()
                 case Terminate():
                     self._news(self.name, "left", 1)
+                    self._step_over(())
                     self._end("it left", clean=True)
                 case Stop(reason):
                     # One that never started has nothing that could be missing.
@@ -108,8 +115,10 @@ class Speaker:
                     logger.warning("%s: message of %s rejected: %s", self.name, sender, reason)
                 case Resolve("duplicate", tuple(newcomers)):
                     self._news(self.name, "duplicated", len(newcomers))
+                    self._step_over(newcomers)
                 case Fail(_, error):
                     logger.warning("%s: could not duplicate: %s", self.name, error)
+                    self._step_over(())
         self._follow()
 
     def _follow(self) -> None:

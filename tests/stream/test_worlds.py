@@ -18,7 +18,7 @@ WORLDS = 100
 PERIOD = 0.2
 
 
-def live(seed: int) -> Summary:
+def live(seed: int, coordination: str = "ack") -> Summary:
     """Run one world to its end and check what came out."""
     chance = derive_random(seed, "conditions")
     conditions = LinkConditions(latency=0.0005, jitter=chance.choice([0.001, 0.02]))
@@ -35,6 +35,7 @@ def live(seed: int) -> Summary:
                 {
                     "transport": {"url": host.url},
                     "stream": {"report_every": 0.1, "lost_after": 3600.0},
+                    "scaling": {"coordination": coordination},
                 }
             )
             spawner = WorldSpawner(world, graph, config, restless(PERIOD))
