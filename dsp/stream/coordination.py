@@ -6,7 +6,6 @@ it begins, and says when it is done; ``dsp.stream.exclusion`` has that. What is 
 between the two and an instance.
 """
 
-from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -15,7 +14,7 @@ from dsp.core.types import NodeId
 from dsp.scaling.events import LeaveRequested, Member
 from dsp.scaling.service import ScaleRequest
 
-__all__ = ["AtOnce", "Coordinator", "ScalingStep", "Wish"]
+__all__ = ["Coordinator", "ScalingStep", "Wish"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,8 +58,8 @@ class Wish:
         return "leave" if isinstance(self.request, LeaveRequested) else "duplicate"
 
 
-class Coordinator(ABC):
-    """Says when one instance may take a scaling step.
+class Coordinator:
+    """Says when one instance may take a scaling step. This one: at once.
 
     Args:
         begin: begins a step; False if it cannot begin any more.
@@ -80,9 +79,10 @@ class Coordinator(ABC):
         """Whether a wish waits for its turn."""
         return False
 
-    @abstractmethod
     def ask(self, wish: Wish) -> None:
         """Begin a step, now or later. One that waits already is replaced."""
+        if not self._begin(wish):
+            self.refused += 1
 
     def withdraw(self) -> None:
         """Drop the wish that waits, if there is one."""
@@ -104,11 +104,3 @@ class Coordinator(ABC):
 
     def close(self) -> None:
         """This instance is over."""
-
-
-class AtOnce(Coordinator):
-    """No exclusion: acknowledgements of the scale protocol are enough."""
-
-    def ask(self, wish: Wish) -> None:
-        if not self._begin(wish):
-            self.refused += 1

@@ -55,7 +55,10 @@ def excluding_edges(operator: str, graph: Graph) -> list[Edge]:
 
 
 def core_message(
-    operator: str, edges: Iterable[Edge], members: Iterable[Member], address: Callable[[NodeId], str]
+    operator: str,
+    edges: Iterable[Edge],
+    members: Iterable[Member],
+    address: Callable[[NodeId], str],
 ) -> Envelope:
     """What the application tells a first instance before it starts: who its core groups are."""
     concerned = {operator, *(end for edge in edges for end in (edge.before, edge.after))}

@@ -25,7 +25,7 @@ from dsp.scaling.events import (
 from dsp.scaling.place import Place
 from dsp.scaling.service import ScaleRequest, ScaleTrigger
 from dsp.scaling.status import Status
-from dsp.stream.coordination import AtOnce, Coordinator, ScalingStep, Wish
+from dsp.stream.coordination import Coordinator, ScalingStep, Wish
 from dsp.stream.ending import Ending
 from dsp.stream.exclusion import Exclusion, excluding_edges
 from dsp.stream.graph import Graph, Grouping, Kind
@@ -126,7 +126,7 @@ class Instance(Speaker):
                 session.suspect_after + stream.lost_after,
             )
             if guarded
-            else AtOnce(self._begin_step)
+            else Coordinator(self._begin_step)
         )
         self.ending = Ending(
             lambda to: home.post(self.name, to, Envelope(engine_end=EngineEnd())),

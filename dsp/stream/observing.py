@@ -72,7 +72,9 @@ class Observer:
     @property
     def siblings(self) -> frozenset[NodeId]:
         """The instances of this operator, as predecessors told."""
-        before = {member.id for member in self._machine.neighbours.side(self._machine.place.upstream)}
+        before = {
+            member.id for member in self._machine.neighbours.side(self._machine.place.upstream)
+        }
         return frozenset(
             NodeId(member.id)
             for sender, demand in self._demands.items()

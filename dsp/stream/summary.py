@@ -39,6 +39,7 @@ class Summary:
         actions: scaling actions: (time, instance, what, how many).
         steps: scaling steps that are over, with when they were asked for, begun and over.
         active_since: when each instance began to work, by name.
+        refused: steps that were decided on and could not begin any more when their turn came.
         messages: sent for scaling steps and for their coordination, over all instances.
         latencies: seconds from source to sink, as percentiles.
         faults: instances that failed.
@@ -50,6 +51,7 @@ class Summary:
     steps: list[ScalingStep] = field(default_factory=list)
     active_since: dict[str, float] = field(default_factory=dict)
     messages: dict[str, int] = field(default_factory=dict)
+    refused: int = 0
     latencies: dict[str, float] = field(default_factory=dict)
     faults: list[str] = field(default_factory=list)
     _hosts: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
@@ -126,6 +128,7 @@ class Summary:
             name: sum(each[f"{name}_messages"] for each in every)
             for name in ("scale", "coordination")
         }
+        self.refused = sum(each["refused"] for each in every)
         self.active_since |= {
             each["name"]: each["active_since"] for each in every if each["active_since"] is not None
         }
