@@ -19,7 +19,7 @@ try:
 except ModuleNotFoundError as error:
     raise MissingExtraError("balance", "a sketch of what records cost") from error
 
-__all__ = ["Cells", "HashFamily", "fingerprint"]
+__all__ = ["Cells", "HashFamily", "fingerprint", "np"]
 
 Cells = NDArray[np.intp]
 """Places in a flattened matrix: a row for each row of the sketch, a column for each key."""

@@ -5,8 +5,8 @@ from each instance what it has executed. So the work that lies at an instance is
 record, and estimates are needed for that little alone: an error is gone as soon as the record is.
 
 What records cost is learnt from the reports of all instances together, in one pair of sketches in
-which old records fade. How much slower or faster than the others an instance is, is one number: what
-its records took, by what they were expected to take. A record's cost at an instance is the product.
+which old records fade. How much slower than the others an instance is, is one number: what its
+records took, by what they were expected to take. A record's cost at an instance is the product.
 """
 
 from collections import deque

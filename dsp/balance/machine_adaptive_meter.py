@@ -5,7 +5,7 @@ as soon as that is enough records and some time has passed, and schedulers put i
 """
 
 from collections.abc import Hashable, Mapping, Sequence
-from typing import assert_never, cast
+from typing import TYPE_CHECKING, assert_never, cast
 
 from dsp.balance.estimates import Costs
 from dsp.balance.events import Executed, MeterEffect, MeterEvent
@@ -21,8 +21,10 @@ from dsp.core.machine import (
     SendFailed,
     Tick,
 )
-from dsp.core.types import NodeId
 from dsp.errors import InvariantError, LocalProtocolError
+
+if TYPE_CHECKING:
+    from dsp.core.types import NodeId
 
 __all__ = ["AdaptiveMeter"]
 

@@ -284,7 +284,7 @@ class OsgScheduler:
     def state(self) -> Hashable:
         """The whole mutable state as a value."""
         ways = tuple(
-            (name, w.base, w.load, w.matrices, w.turn, w.asks, w.awaited, w.difference)
+            (name, (w.base, w.load, w.matrices, w.turn, w.asks, w.awaited, w.difference))
             for name, w in self._ways.items()
         )
         return self.status, self._epoch, self._next, ways
@@ -293,10 +293,10 @@ class OsgScheduler:
         """Return to a value that ``state`` gave."""
         self.status, self._epoch, self._next, ways = cast(
             "tuple[SchedulerState, int, int, tuple[tuple[NodeId, "
-            "float, float, Matrices | None, bool, bool, bool, float], ...]]",
+            "tuple[float, float, Matrices | None, bool, bool, bool, float]], ...]]",
             state,
         )
-        self._ways = {name: _Way(*rest) for name, *rest in ways}
+        self._ways = {name: _Way(*way) for name, way in ways}
         self._costs = {
             name: Costs.of(way.matrices, self._family)
             for name, way in self._ways.items()

@@ -6,11 +6,12 @@ probability 1 - delta too large by no more than epsilon times the weight of all 
 """
 
 from collections.abc import Sequence
-from math import ceil, isfinite, log2
+from math import isfinite
 from struct import Struct
 from typing import Final, Self
 
 from dsp.balance.hashing import Cells, HashFamily, np
+from dsp.balance.settings import size_for
 from dsp.errors import CodecError
 
 __all__ = ["CountMin", "Matrix", "Values", "size_for"]
@@ -21,21 +22,6 @@ Values = np.ndarray[tuple[int], np.dtype[np.float64]]
 _HEAD = Struct("<4sIIQd")
 _MAGIC: Final = b"CM1\0"
 _MOST_CELLS: Final = 1 << 24
-
-
-def size_for(epsilon: float, delta: float) -> tuple[int, int]:
-    """Give rows and columns: ``ceil(log2(1 / delta))`` and ``ceil(2.7 / epsilon)``.
-
-    The paper writes ``log``; base 2 gives its figure 6 (delta .25, 2 rows). A row is off by more
-    than epsilon with probability 1/2.7 at most, so the base e would be enough: 2 is on the safe
-    side.
-
-    Raises:
-        ValueError: epsilon or delta is not above 0 and below 1.
-    """
-    if not (0.0 < epsilon < 1.0 and 0.0 < delta < 1.0):
-        raise ValueError(f"epsilon {epsilon} and delta {delta} must be above 0 and below 1")
-    return ceil(log2(1.0 / delta)), ceil(2.7 / epsilon)
 
 
 class CountMin:
@@ -96,7 +82,7 @@ class CountMin:
 
     def at(self, cells: Cells) -> Matrix:
         """Give what is in the cells of keys, a row for each row of the sketch."""
-        return self.matrix.reshape(-1)[cells]  # type: ignore[return-value]
+        return self.matrix.reshape(-1)[cells]
 
     # -- as a whole -----------------------------------------------------------------------
 
