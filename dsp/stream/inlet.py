@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
+from dsp._pb.balance_pb2 import BalanceRequest
 from dsp._pb.engine_pb2 import EngineBatch, EngineProgress
 from dsp.core.types import NodeId
 from dsp.stream.batch import Batch
@@ -33,6 +34,7 @@ class Arrival:
     batch: Batch | None = None
     message: EngineBatch | None = None
     frame: Frame | None = None
+    request: BalanceRequest | None = None
     token: Token = field(init=False)
 
     def decoded(self, codec: Codec) -> Batch:
@@ -54,6 +56,7 @@ class Account:
 
     done: list[int] = field(default_factory=list)
     delivered: int = 0
+    worked: int = 0
     records: int = 0
     size: int = 0
     open: set[int] = field(default_factory=set)
@@ -136,6 +139,13 @@ class Inlet:
         self.waiting -= records
         return taken
 
+    def worked(self, arrival: Arrival) -> None:
+        """The records of a batch went through the body; its sender wants to know that."""
+        account = self._accounts.get(arrival.sender)
+        if account is not None:
+            account.worked += arrival.records
+            self._owe(account)
+
     def _done(self, arrival: Arrival, account: Account) -> None:
         account.open.discard(arrival.sequence)
         account.remembered.append(arrival.sequence)
@@ -160,7 +170,7 @@ class Inlet:
             self._timer = None
         window, batch = self._grant()
         for sender, account in self._accounts.items():
-            if account.done or account.records or account.delivered:
+            if account.done or account.records or account.delivered or account.worked:
                 progress = EngineProgress(
                     done=account.done,
                     delivered=account.delivered,
@@ -168,9 +178,10 @@ class Inlet:
                     bytes=account.size,
                     window=window,
                     batch=batch,
+                    worked=account.worked,
                 )
                 account.done = []
-                account.delivered = account.records = account.size = 0
+                account.delivered = account.worked = account.records = account.size = 0
                 self._tell(sender, progress)
 
     @property

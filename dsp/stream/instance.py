@@ -10,6 +10,7 @@ from collections.abc import Callable
 from random import Random
 from typing import TYPE_CHECKING, Any
 
+from dsp._pb.balance_pb2 import BalanceFrame
 from dsp._pb.engine_pb2 import EngineEnd, EngineEndAck, EngineGone, EngineRetire
 from dsp.core.envelope import Envelope
 from dsp.core.machine import PeerLost, Received
@@ -29,8 +30,10 @@ from dsp.stream.coordination import Coordinator, ScalingStep, Wish
 from dsp.stream.ending import Ending
 from dsp.stream.exclusion import Exclusion, excluding_edges
 from dsp.stream.graph import Graph, Grouping, Kind
+from dsp.stream.groupings.making import Groupings
 from dsp.stream.home import Home
 from dsp.stream.inlet import Arrival, Inlet
+from dsp.stream.metering import make_metering
 from dsp.stream.observing import Observer, room_for
 from dsp.stream.offsets import OffsetStore
 from dsp.stream.outlet import Outlet
@@ -51,6 +54,8 @@ logger = logging.getLogger(__name__)
 PROGRESS_PAUSE = 0.002
 # Messages of who may scale.
 COORDINATION = frozenset({"mutex", "engine_core", "engine_enter", "engine_entered", "engine_exit"})
+# How much comes to an instance by these may be more than its share.
+BY_KEY = (Grouping.KEY, Grouping.PARTIAL_KEY)
 # Room at an instance of which it is not known yet how fast it is.
 FIRST_ROOM = 128, 16
 
@@ -98,11 +103,18 @@ class Instance(Speaker):
             pause=PROGRESS_PAUSE,
             grant=self._grant,
         )
+        groupings = Groupings.of(config.balance)
         self.outlet = Outlet(
-            self, [(edge, self._limits(edge.target)) for edge in edges], keep=not at_most_once
+            self,
+            [(edge, self._limits(edge.target)) for edge in edges],
+            keep=not at_most_once,
+            groupings=groupings,
         )
         incoming = {name: graph.edges[name, self.operator.name] for name in place.upstream}
-        by_key = any(edge.grouping is Grouping.KEY for edge in incoming.values())
+        by_key = any(edge.grouping in BY_KEY for edge in incoming.values())
+        self.metering = make_metering(
+            self.operator.name, incoming, groupings, self._tell_cost, self._loop.time
+        )
         excluding = config.scaling.coordination == "2fgme"
         self.observer = Observer(
             home,
@@ -165,6 +177,7 @@ class Instance(Speaker):
                 Step(self.operator, stream.retries),
                 runner,
                 self.metrics,
+                self.metering,
                 batch_time=stream.batch_time,
                 most_records=8 * stream.batch_records,
                 hang_after=stream.hang_after,
@@ -285,6 +298,9 @@ class Instance(Speaker):
             case "engine_progress":
                 self.outlet.progress(sender, envelope.engine_progress)
                 self.look_later()
+            case "balance":
+                for fault in self.outlet.balance(sender, envelope.balance):
+                    logger.warning("%s: message of %s rejected: %s", self.name, sender, fault)
             case "engine_demand":
                 self.observer.told(sender, envelope.engine_demand)
                 if envelope.engine_demand.HasField("keeper"):
@@ -320,7 +336,16 @@ class Instance(Speaker):
             return
         self.outlet.lost(name)
         self.inlet.forget(name)
+        if self.metering is not None:
+            self.metering.lost(name)
         self.look_later()
+
+    def _tell_cost(self, to: NodeId, frame: BalanceFrame) -> None:
+        """Tell one that sends here what records cost, unless it left."""
+        if to in self.machine.neighbours.members:
+            self._home.post(self.name, to, Envelope(balance=frame))
+        elif self.metering is not None:
+            self.metering.lost(to)
 
     # -- the scale protocol ---------------------------------------------------------------
 

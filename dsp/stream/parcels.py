@@ -3,10 +3,11 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from dsp._pb.balance_pb2 import BalanceRequest
 from dsp.core.types import NodeId
 from dsp.stream.batch import Batch
 from dsp.stream.graph import Edge
-from dsp.stream.groupings import Owners
+from dsp.stream.groupings.owners import Owners
 from dsp.stream.tokens import Token
 
 __all__ = ["VALUE_BYTES", "Limits", "Sent", "Made", "Account"]
@@ -47,6 +48,7 @@ class Sent:
     born: float
     size: int
     tokens: list[Token] = field(default_factory=list)
+    request: BalanceRequest | None = None
 
     def release(self) -> None:
         """Let go of the inputs that it came of."""
@@ -64,13 +66,14 @@ class Sent:
 
 @dataclass(slots=True)
 class Made:
-    """Records for one edge that a body made, perhaps with their bytes, perhaps split by owner."""
+    """Records for one edge that a body made, perhaps with bytes, owners' parts, or keys."""
 
     edge: Edge
     batch: Batch
     payload: bytes | None = None
     owners: Owners | None = None
     parts: dict[NodeId, Batch] | None = None
+    keys: list[bytes] | None = None
 
 
 @dataclass(slots=True)

@@ -173,7 +173,7 @@ class Reader:
 
     async def _made(self, batch: Batch) -> tuple[list[Made], list[Failure]]:
         edges = self._edges
-        if any(self._outlet.wants_bytes(edge, len(batch)) or edge.key for edge in edges):
+        if any(self._outlet.prepares(edge, len(batch)) for edge in edges):
             return await self._runner.call(
                 lambda: make_fitting(self._outlet, edges, batch), len(batch)
             )

@@ -221,6 +221,7 @@ class Router:
                     message.born,
                     message=message,
                     frame=frame,
+                    request=message.request if message.HasField("request") else None,
                 )
             )
             return

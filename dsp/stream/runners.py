@@ -2,11 +2,11 @@
 
 import asyncio
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from math import inf
 from time import perf_counter
-from typing import Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from dsp.transport.sim.virtual_time import VirtualTimeLoop
 
@@ -18,8 +18,12 @@ T = TypeVar("T")
 class Runner(Protocol):
     """Calls functions that may take their time."""
 
-    async def call(self, work: Callable[[], T], records: int) -> T:
-        """Call a function that processes so many records."""
+    async def call(self, work: Callable[[], T], records: int, seconds: float | None = None) -> T:
+        """Call a function that processes so many records, which take so long if that is known."""
+        ...
+
+    def declared(self, values: Sequence[Any]) -> list[float] | None:
+        """Tell what each of some values takes, if that is declared and not measured."""
         ...
 
     def at_once(self, most: int) -> int:
@@ -60,7 +64,10 @@ class ThreadRunner:
         self._penance = 0
         self._next_penance = FIRST_PENANCE
 
-    async def call(self, work: Callable[[], T], records: int) -> T:
+    def declared(self, values: Sequence[Any]) -> list[float] | None:
+        return None
+
+    async def call(self, work: Callable[[], T], records: int, seconds: float | None = None) -> T:
         if not records or not self._inline_time:
             # Cancelled, the thread goes on with what it does: a thread cannot be stopped.
             return await asyncio.get_running_loop().run_in_executor(self._pool, work)
@@ -71,8 +78,8 @@ class ThreadRunner:
             await asyncio.sleep(0)  # others have their turn, as they had during a hop
             return result
         self._penance = max(0, self._penance - 1)
-        result, seconds = await asyncio.get_running_loop().run_in_executor(self._pool, _timed, work)
-        self._note(seconds / records)
+        result, took = await asyncio.get_running_loop().run_in_executor(self._pool, _timed, work)
+        self._note(took / records)
         return result
 
     def _is_short(self, records: int) -> bool:
@@ -111,14 +118,22 @@ class InlineRunner:
     """Calls on the loop, after the time that the work is declared to take.
 
     Args:
-        service_time: seconds per record.
+        service_time: seconds per record, or a function that gives them for a value.
     """
 
-    def __init__(self, service_time: float) -> None:
+    def __init__(self, service_time: float | Callable[[Any], float]) -> None:
         self._service_time = service_time
 
-    async def call(self, work: Callable[[], T], records: int) -> T:
-        await asyncio.sleep(self._service_time * records)
+    def declared(self, values: Sequence[Any]) -> list[float] | None:
+        given = self._service_time
+        return [given(value) for value in values] if callable(given) else [given] * len(values)
+
+    async def call(self, work: Callable[[], T], records: int, seconds: float | None = None) -> T:
+        given = self._service_time
+        if seconds is None:
+            # What takes a time by its values is called with it.
+            seconds = 0.0 if callable(given) else given * records
+        await asyncio.sleep(seconds)
         return work()
 
     def at_once(self, most: int) -> int:
@@ -133,7 +148,12 @@ def _timed(work: Callable[[], T]) -> tuple[T, float]:
     return work(), perf_counter() - started
 
 
-def make_runner(threads: int, service_time: float, name: str, inline_time: float = 0.0) -> Runner:
+def make_runner(
+    threads: int,
+    service_time: float | Callable[[Any], float],
+    name: str,
+    inline_time: float = 0.0,
+) -> Runner:
     """Give the runner that fits the running loop."""
     if isinstance(asyncio.get_running_loop(), VirtualTimeLoop):
         # As many calls are under way at the same time as there are threads: each takes its time.

@@ -179,11 +179,14 @@ class Speaker:
                 sent.size,
                 sent.born,
                 batch=sent.batch,
+                request=sent.request,
             )
             self._home.hand_over(self.name, sent, arrival)
             return
         assert sent.payload is not None
         message = pack_batch(sent.sequence, self.operator.name, sent.ids, sent.born, sent.payload)
+        if sent.request is not None:
+            message.request.CopyFrom(sent.request)
         self._home.send_batch(self.name, sent.to, message)
 
     def is_local(self, name: NodeId) -> bool:

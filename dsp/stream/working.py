@@ -3,16 +3,18 @@
 import asyncio
 import logging
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from itertools import compress
+from time import perf_counter
 
 from dsp.errors import CodecError
 from dsp.stream.batch import Batch, child, chosen
-from dsp.stream.codecs import encode
 from dsp.stream.fitting import fit
-from dsp.stream.graph import DEAD_LETTERS, Edge, Grouping, Kind, Operator
-from dsp.stream.groupings import split
+from dsp.stream.graph import DEAD_LETTERS, Edge, Kind, Operator
+from dsp.stream.groupings.owners import rows_of
 from dsp.stream.inlet import Arrival, Inlet
 from dsp.stream.letters import DeadLetters
+from dsp.stream.metering import Metering
 from dsp.stream.metrics import MetricCollector
 from dsp.stream.outlet import Outlet
 from dsp.stream.parcels import Made
@@ -30,6 +32,24 @@ logger = logging.getLogger(__name__)
 CLOSE_PATIENCE = 10.0
 
 
+@dataclass(slots=True)
+class Measured:
+    """What the records of a batch took.
+
+    Attributes:
+        keys: of the records.
+        seconds: what each took; empty if only the sum is known.
+        total: the sum.
+    """
+
+    keys: list[bytes]
+    seconds: list[float] = field(default_factory=list)
+    total: float = 0.0
+
+
+Result = tuple[list[Made], list[Failure], Measured | None]
+
+
 class Worker:
     """Moves batches from the inlet through the body to the outlet.
 
@@ -37,6 +57,7 @@ class Worker:
         name: of the instance.
         operator: whose body it is.
         edges: from this operator; and the codec of each edge to it, by operator.
+        metering: tells what records cost; None if nobody wants to know.
         hang_after: seconds after which a call that does not return is reported.
         drop_repeats: whether a sink leaves out records that were here before.
         clock: gives the time on the clock that batches are born by.
@@ -54,6 +75,7 @@ class Worker:
         step: Step,
         runner: Runner,
         metrics: MetricCollector,
+        metering: Metering | None,
         *,
         batch_time: float,
         most_records: int,
@@ -72,6 +94,7 @@ class Worker:
         self._step = step
         self._runner = runner
         self._metrics = metrics
+        self._metering = metering
         self._batch_time = batch_time
         self._most = most_records
         self._hang_after = hang_after
@@ -142,6 +165,8 @@ class Worker:
         loop = asyncio.get_running_loop()
         records = sum(arrival.records for arrival in arrivals)
         watch = loop.call_later(self._hang_after, self._report_hanging)
+        declared = self._declared(arrivals)
+        seconds = None if declared is None else sum(map(sum, declared))
         started = loop.time()
         try:
             if self._step.is_async:
@@ -149,13 +174,16 @@ class Worker:
             else:
                 # The owners of keys may change meanwhile; then records are split again.
                 results = await self._runner.call(
-                    lambda: [self._process(arrival) for arrival in arrivals], records
+                    lambda: [self._process(arrival) for arrival in arrivals], records, seconds
                 )
         finally:
             watch.cancel()
         seconds = loop.time() - started
         self._metrics.worked(records, seconds)
-        for arrival, (made, failures) in zip(arrivals, results, strict=True):
+        if self._metering is not None:
+            for place, (arrival, result) in enumerate(zip(arrivals, results, strict=True)):
+                self._measured(arrival, result, None if declared is None else declared[place])
+        for arrival, (made, failures, _) in zip(arrivals, results, strict=True):
             for each in made:
                 self._metrics.gave(len(each.batch))
                 await self._outlet.emit(each, arrival.token)
@@ -165,6 +193,34 @@ class Worker:
             arrival.batch = arrival.message = None
             arrival.token.release()
 
+    def _declared(self, arrivals: list[Arrival]) -> list[list[float]] | None:
+        """What each record takes in a world, if that differs or somebody wants to know it."""
+        if self._metering is None and not callable(self._operator.service_time):
+            return None
+        declared: list[list[float]] = []
+        for arrival in arrivals:
+            try:
+                batch = arrival.decoded(self._incoming[arrival.operator].codec)
+            except CodecError:
+                declared.append([])  # it is found again where failures are dealt with
+                continue
+            seconds = self._runner.declared(rows_of(batch))
+            if seconds is None:
+                return None
+            declared.append(seconds)
+        return declared
+
+    def _measured(self, arrival: Arrival, result: Result, declared: list[float] | None) -> None:
+        metering, measured = self._metering, result[2]
+        assert metering is not None
+        if measured is None:
+            return
+        self._inlet.worked(arrival)
+        if declared is not None:
+            metering.executed(arrival, measured.keys, declared, sum(declared))
+        else:
+            metering.executed(arrival, measured.keys, measured.seconds, measured.total)
+
     def _report_hanging(self) -> None:
         self.hanging += 1
         logger.warning(
@@ -173,21 +229,35 @@ class Worker:
 
     # -- in a worker thread ---------------------------------------------------------------
 
-    def _process(self, arrival: Arrival) -> tuple[list[Made], list[Failure]]:
+    def _process(self, arrival: Arrival) -> Result:
         try:
             batch = self._read(arrival)
         except CodecError as error:
-            return [], [_unreadable(arrival, error)]
-        outcome = self._step.run(batch) if len(batch) else Outcome()
-        return self._finish(batch, outcome)
+            return [], [_unreadable(arrival, error)], None
+        measured = self._measuring(arrival, batch)
+        started = perf_counter()
+        seconds = None if measured is None else measured.seconds
+        outcome = self._step.run(batch, seconds) if len(batch) else Outcome()
+        if measured is not None:
+            measured.total = perf_counter() - started
+        return *self._finish(batch, outcome), measured
 
-    async def _process_async(self, arrival: Arrival) -> tuple[list[Made], list[Failure]]:
+    async def _process_async(self, arrival: Arrival) -> Result:
         try:
             batch = self._read(arrival)
         except CodecError as error:
-            return [], [_unreadable(arrival, error)]
+            return [], [_unreadable(arrival, error)], None
+        measured = self._measuring(arrival, batch)
+        clock = asyncio.get_running_loop().time
+        started = clock()
         outcome = await self._step.run_async(batch) if len(batch) else Outcome()
-        return self._finish(batch, outcome)
+        if measured is not None:
+            measured.total = clock() - started
+        return *self._finish(batch, outcome), measured
+
+    def _measuring(self, arrival: Arrival, batch: Batch) -> Measured | None:
+        keys = None if self._metering is None else self._metering.keys(arrival, batch)
+        return None if keys is None else Measured(keys)
 
     def _read(self, arrival: Arrival) -> Batch:
         edge = self._incoming[arrival.operator]
@@ -238,18 +308,7 @@ def make_all(outlet: Outlet, edges: list[Edge], batch: Batch) -> list[Made]:
 
     Meant for a worker thread: it only reads what the loop changes, and the loop checks again.
     """
-    made = []
-    for edge in edges:
-        if edge.grouping is Grouping.KEY:
-            assert edge.key is not None
-            owners = outlet.owners(edge)
-            parts = split(batch, edge.key, owners)
-            made.append(Made(edge, batch, owners=owners, parts=parts))
-        elif outlet.wants_bytes(edge, len(batch)):
-            made.append(Made(edge, batch, encode(edge.codec, batch.values)))
-        else:
-            made.append(Made(edge, batch))
-    return made
+    return [outlet.prepare(edge, batch) for edge in edges]
 
 
 def _unreadable(arrival: Arrival, error: CodecError) -> Failure:

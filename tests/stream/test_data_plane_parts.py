@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from dsp._pb.engine_pb2 import EngineBatch, EngineProgress
 from dsp.core.types import Lane, NodeId, Peer
 from dsp.errors import CodecError
-from dsp.stream.groupings import Owners, key_bytes
+from dsp.stream.groupings.owners import Owners, key_bytes
 from dsp.stream.inlet import REMEMBERED, Arrival, Inlet
 from dsp.stream.offsets import OffsetStore, OffsetTracker
 from dsp.stream.tokens import Token
