@@ -81,7 +81,7 @@ def run_in_world(setting: Setting, coordination: str, seed: int) -> Outcome:
     """Run the line in virtual time, each instance on a host of its own.
 
     Raises:
-        DspError: a record is missing at the sink, or there twice.
+        DspError: a record is missing at the sink, or there twice and not known to be.
     """
     conditions = LinkConditions(latency=setting.latency, jitter=setting.jitter)
     with World(seed, conditions) as world:
@@ -107,7 +107,7 @@ async def run_in_processes(setting: Setting, coordination: str, url: str) -> Out
     """Run the line in real time, each instance in a process of its own.
 
     Raises:
-        DspError: a record is missing at the sink, or there twice.
+        DspError: a record is missing at the sink, or there twice and not known to be.
     """
     with _told(setting):
         app = run(APPLICATION, _config(setting, coordination, url), processes=True)
@@ -140,9 +140,13 @@ def _config(setting: Setting, coordination: str, url: str) -> Config:
 
 
 def _outcome(setting: Setting, graph: Graph, summary: Summary, arrivals: Arrivals) -> Outcome:
-    if sorted(arrivals.values) != list(range(setting.records)):
-        missing = setting.records - len({*arrivals.values})
-        raise DspError(f"{missing} of {setting.records} records are missing, or some came twice")
+    missing = {*range(setting.records)} - {*arrivals.values}
+    again = len(arrivals.values) - setting.records + len(missing)
+    if missing or again != summary.repeats:
+        raise DspError(
+            f"{len(missing)} of {setting.records} records are missing, and {again} came again "
+            f"where {summary.repeats} are known to have"
+        )
     steps = summary.steps
     many = max(1, len(steps))
     return Outcome(
