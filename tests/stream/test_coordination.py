@@ -58,9 +58,7 @@ def test_the_next_keeper_coordinates_when_the_first_one_dies(
         async def main(host: Host) -> None:
             config = config_of(host.url)
             spawners.append(WorldSpawner(world, graph, config, deciders))
-            async with run(
-                pipeline, config, spawner=spawners[0], seed=1, deciders=deciders
-            ) as app:
+            async with run(pipeline, config, spawner=spawners[0], seed=1, deciders=deciders) as app:
                 apps.append(app)
                 await app.join()
 
@@ -84,7 +82,7 @@ def test_the_next_keeper_coordinates_when_the_first_one_dies(
         summary = apps[0].summary
         assert summary.repeats == len(collector.values) - RECORDS
         assert summary.lost == 0
-        # Noticed after a second, at the latest; steps that were asked for since are exclusive again.
+        # It is noticed after a second, at the latest; what was asked for since is exclusive again.
         late = [step for step in summary.steps if step.asked > died + 1.5]
         assert any(step.instance in siblings() for step in late), late
         assert overlapping(late, graph) == []

@@ -99,10 +99,8 @@ def test_thirty_worlds_where_neighbours_never_scale_at_once(tenth: int) -> None:
 
 
 def test_without_coordination_neighbours_do_scale_at_once() -> None:
-    with pytest.raises(AssertionError, match="overlap"):
-        for seed in range(10):
-            summary = live(seed)
-            assert overlapping(summary.steps, summary.graph) == [], "overlap"
+    summaries = map(live, range(10))
+    assert any(overlapping(summary.steps, summary.graph) for summary in summaries)
 
 
 @pytest.mark.soak
