@@ -22,13 +22,14 @@ from dsp.lab.coordination.application import (
 from dsp.stream.app import App, run
 from dsp.stream.coordination import ScalingStep
 from dsp.stream.graph import Graph
+from dsp.stream.processes import ProcessSpawner
 from dsp.stream.summary import Summary
 from dsp.testing import Host, LinkConditions, World
 from dsp.testing.pipelines import WorldSpawner
 
 __all__ = ["Outcome", "overlapping", "run_in_processes", "run_in_world"]
 
-# Virtual seconds after the load in which a run has to be over.
+# Seconds after the load in which a run has to be over; in virtual time they cost nothing.
 PATIENCE = 600.0
 
 
@@ -107,12 +108,16 @@ async def run_in_processes(setting: Setting, coordination: str, url: str) -> Out
     """Run the line in real time, each instance in a process of its own.
 
     Raises:
-        DspError: a record is missing at the sink, or there twice and not known to be.
+        DspError: a record is missing at the sink, or there twice and not known to be; or a process
+            did not end.
     """
     with _told(setting):
         app = run(APPLICATION, _config(setting, coordination, url), processes=True)
         async with app:
             await app.join()
+        assert isinstance(app.spawner, ProcessSpawner)
+        if left := await app.spawner.wait(PATIENCE):
+            raise DspError(f"processes are left behind: {left}")
     return _outcome(setting, app.graph, app.summary, arrivals_of(app.graph.operators["out"].body))
 
 
