@@ -104,10 +104,14 @@ class CoreMember:
         known = any(name in member.roster.known for member in self.chain.members.values())
         self._run(MemberRemoved(name) if known else None)
 
+    @property
+    def silent(self) -> set[NodeId]:
+        """Who was greeted and has not answered yet."""
+        return {name for member in self.chain.members.values() for name in member.awaiting}
+
     def forget_silent(self) -> None:
         """Hold those for dead who were greeted when this member joined and never answered."""
-        silent = {name for member in self.chain.members.values() for name in member.awaiting}
-        for name in sorted(silent):
+        for name in sorted(self.silent):
             logger.warning("%s: core member %s does not answer", self.name, name)
             self._run(MemberRemoved(name))
 

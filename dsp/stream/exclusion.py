@@ -204,6 +204,9 @@ class Exclusion(Coordinator):
                 if not isinstance(message, Carried):
                     raise CodecError(f"no message between members of a core: {message!r}")
                 self.core.receive(sender, message)
+                # Others may know of the dead what we knew before we took part.
+                for name in self.core.silent & self._dead:
+                    self.core.lose(name)
 
     def lose(self, name: NodeId) -> None:
         self._dead.add(name)

@@ -99,8 +99,9 @@ class Summary:
         for final in report["over"]:
             self._over[final["name"]] = final
         self.actions += [tuple(event) for event in report["events"]]
-        for *told, newcomers in report["steps"]:
-            self.steps.append(ScalingStep(*told, newcomers=tuple(newcomers)))
+        for name, kind, asked, begun, over, newcomers in report["steps"]:
+            step = ScalingStep(name, kind, asked, begun, over, tuple(newcomers))
+            self.steps.append(step)
         self.faults += [fault for fault in report["faults"] if fault not in self.faults]
         self._count()
 

@@ -8,6 +8,7 @@ import pytest
 
 from dsp.config import Config
 from dsp.core.randomness import derive_random
+from dsp.lab.coordination.runs import overlapping
 from dsp.stream.app import run
 from dsp.stream.summary import Summary
 from dsp.testing import Host, LinkConditions, World
@@ -68,6 +69,8 @@ def live(seed: int, coordination: str = "ack") -> Summary:
             assert all(count == application.records for count in accepted.values()), accepted
         assert application.missing(accepted) == {}
         assert summary.repeats == 0
+        if coordination == "2fgme":
+            assert overlapping(summary.steps, graph) == []
         return summary
 
 
@@ -81,6 +84,34 @@ def test_a_hundred_worlds(tenth: int) -> None:
             error.add_note(f"replay: tests.stream.test_worlds.live({seed})")
             raise
     assert actions > 20
+
+
+@pytest.mark.parametrize("tenth", range(3))
+def test_thirty_worlds_where_neighbours_never_scale_at_once(tenth: int) -> None:
+    actions = 0
+    for seed in range(tenth * 10, tenth * 10 + 10):
+        try:
+            actions += len(live(seed, "2fgme").actions)
+        except BaseException as error:
+            error.add_note(f'replay: tests.stream.test_worlds.live({seed}, "2fgme")')
+            raise
+    assert actions > 20
+
+
+def test_without_coordination_neighbours_do_scale_at_once() -> None:
+    summaries = map(live, range(10))
+    assert any(overlapping(summary.steps, summary.graph) for summary in summaries)
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("hundred", range(10))
+def test_a_thousand_worlds_where_neighbours_never_scale_at_once(hundred: int) -> None:
+    for seed in range(1000 + hundred * 100, 1100 + hundred * 100):
+        try:
+            live(seed, "2fgme")
+        except BaseException as error:
+            error.add_note(f'replay: tests.stream.test_worlds.live({seed}, "2fgme")')
+            raise
 
 
 @pytest.mark.soak

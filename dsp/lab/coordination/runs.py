@@ -22,13 +22,14 @@ from dsp.lab.coordination.application import (
 from dsp.stream.app import App, run
 from dsp.stream.coordination import ScalingStep
 from dsp.stream.graph import Graph
+from dsp.stream.processes import ProcessSpawner
 from dsp.stream.summary import Summary
 from dsp.testing import Host, LinkConditions, World
 from dsp.testing.pipelines import WorldSpawner
 
 __all__ = ["Outcome", "overlapping", "run_in_processes", "run_in_world"]
 
-# Virtual seconds after the load in which a run has to be over.
+# Seconds after the load in which a run has to be over; in virtual time they cost nothing.
 PATIENCE = 600.0
 
 
@@ -81,7 +82,7 @@ def run_in_world(setting: Setting, coordination: str, seed: int) -> Outcome:
     """Run the line in virtual time, each instance on a host of its own.
 
     Raises:
-        DspError: a record is missing at the sink, or there twice.
+        DspError: a record is missing at the sink, or there twice and not known to be.
     """
     conditions = LinkConditions(latency=setting.latency, jitter=setting.jitter)
     with World(seed, conditions) as world:
@@ -107,12 +108,16 @@ async def run_in_processes(setting: Setting, coordination: str, url: str) -> Out
     """Run the line in real time, each instance in a process of its own.
 
     Raises:
-        DspError: a record is missing at the sink, or there twice.
+        DspError: a record is missing at the sink, or there twice and not known to be; or a process
+            did not end.
     """
     with _told(setting):
         app = run(APPLICATION, _config(setting, coordination, url), processes=True)
         async with app:
             await app.join()
+        assert isinstance(app.spawner, ProcessSpawner)
+        if left := await app.spawner.wait(PATIENCE):
+            raise DspError(f"processes are left behind: {left}")
     return _outcome(setting, app.graph, app.summary, arrivals_of(app.graph.operators["out"].body))
 
 
@@ -140,9 +145,13 @@ def _config(setting: Setting, coordination: str, url: str) -> Config:
 
 
 def _outcome(setting: Setting, graph: Graph, summary: Summary, arrivals: Arrivals) -> Outcome:
-    if sorted(arrivals.values) != list(range(setting.records)):
-        missing = setting.records - len({*arrivals.values})
-        raise DspError(f"{missing} of {setting.records} records are missing, or some came twice")
+    missing = {*range(setting.records)} - {*arrivals.values}
+    again = len(arrivals.values) - setting.records + len(missing)
+    if missing or again != summary.repeats:
+        raise DspError(
+            f"{len(missing)} of {setting.records} records are missing, and {again} came again "
+            f"where {summary.repeats} are known to have"
+        )
     steps = summary.steps
     many = max(1, len(steps))
     return Outcome(
