@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 from rich.text import Text
 
+from dsp.cli.lab_balance import balance
 from dsp.cli.lab_coordination import coordination
 from dsp.cli.lab_mutex import mutex
 from dsp.cli.lab_scaling import scaling
@@ -19,6 +20,7 @@ lab = typer.Typer(
     name="lab", help="Measure on this machine, and repeat experiments.", no_args_is_help=True
 )
 
+lab.command()(balance)
 lab.command()(coordination)
 lab.command()(mutex)
 lab.command()(scaling)

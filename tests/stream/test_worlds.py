@@ -1,15 +1,19 @@
 """Random applications in worlds: whatever scales, and whenever, nothing is lost or doubled."""
 
 import asyncio
+from collections.abc import Iterator
 from contextlib import suppress
 from typing import Any
 
 import pytest
 
 from dsp.config import Config
+from dsp.core.machine import Machine
 from dsp.core.randomness import derive_random
 from dsp.lab.coordination.runs import overlapping
 from dsp.stream.app import run
+from dsp.stream.groupings.balanced import Balanced
+from dsp.stream.instance import Instance
 from dsp.stream.summary import Summary
 from dsp.testing import Host, LinkConditions, World
 from dsp.testing.pipelines import WorldSpawner
@@ -37,6 +41,8 @@ def live(seed: int, coordination: str = "ack") -> Summary:
                     "transport": {"url": host.url},
                     "stream": {"report_every": 0.1, "lost_after": 3600.0},
                     "scaling": {"coordination": coordination},
+                    # So soon that 60 records see every state of OSG.
+                    "balance": {"osg_window": 4, "osg_tolerance": 1.0, "report_records": 4},
                 }
             )
             spawner = WorldSpawner(world, graph, config, restless(PERIOD))
@@ -56,6 +62,8 @@ def live(seed: int, coordination: str = "ack") -> Summary:
         def check_stages(spawner: WorldSpawner) -> None:
             for instance in spawner.instances.values():
                 instance.machine.check_invariants()
+                for machine in balancers(instance):
+                    machine.check_invariants()
 
         host = world.add_host("app", main)
         world.run_until(lambda: host.finished, limit=600)
@@ -72,6 +80,15 @@ def live(seed: int, coordination: str = "ack") -> Summary:
         if coordination == "2fgme":
             assert overlapping(summary.steps, graph) == []
         return summary
+
+
+def balancers(instance: Instance) -> Iterator[Machine[Any, Any]]:
+    """The schedulers and meters of an instance."""
+    for distribution in instance.outlet._distributions.values():
+        if isinstance(distribution, Balanced):
+            yield distribution.scheduler
+    if instance.metering is not None:
+        yield from instance.metering._meters.values()
 
 
 @pytest.mark.parametrize("tenth", range(10))
