@@ -50,10 +50,12 @@ class RandomApplication:
         pipeline: the description.
         sinks: what comes out, by name.
         expected: what has to come out of each sink for a source's value.
+        quick: whether some bodies take no time at all.
     """
 
     random: Random
     records: int = 60
+    quick: bool = False
     pipeline: Pipeline = field(init=False)
     sinks: dict[str, Collector] = field(default_factory=dict)
     expected: dict[str, Callable[[int], Values]] = field(default_factory=dict)
@@ -94,6 +96,8 @@ class RandomApplication:
             "threads": chance.randint(1, 2),
             "service_time": chance.uniform(0.001, 0.015),
         }
+        if self.quick and chance.random() < 0.7:
+            options["service_time"] = 0.0
         if chance.random() < 0.4:
             stream = stream.key_by(lambda value: value % 11)
         match chance.choice(["map", "filter", "flat_map", "batches"]):
