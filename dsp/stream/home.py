@@ -7,9 +7,11 @@ from dsp.core.envelope import Envelope
 from dsp.core.types import NodeId
 from dsp.scaling.events import ScaleMessage
 from dsp.scaling.place import Place
+from dsp.stream.batch import Batch
 from dsp.stream.coordination import ScalingStep
 from dsp.stream.inlet import Arrival
-from dsp.stream.parcels import Sent
+from dsp.stream.parcels import Progress, Sent
+from dsp.stream.tokens import Token
 from dsp.transport.base import Frame
 
 if TYPE_CHECKING:
@@ -29,8 +31,20 @@ class Home(Protocol):
         """Send a message of the scale protocol."""
         ...
 
+    def post_progress(self, source: NodeId, to: NodeId, progress: Progress) -> None:
+        """Tell an instance how far another one is."""
+        ...
+
     def hand_over(self, source: NodeId, sent: Sent, arrival: Arrival) -> None:
         """Give a batch to an instance of this process."""
+        ...
+
+    def relay(self, source: str, to: NodeId, batch: Batch) -> Token | None:
+        """Let an instance of this process process a batch of an operator now, if it can."""
+        ...
+
+    def adopt(self, to: NodeId, arrival: Arrival, token: Token) -> None:
+        """Leave a batch that was processed to the inlet of who processed it."""
         ...
 
     def send_batch(self, source: NodeId, to: NodeId, message: EngineBatch) -> None:

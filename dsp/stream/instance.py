@@ -11,7 +11,7 @@ from random import Random
 from typing import TYPE_CHECKING, Any
 
 from dsp._pb.balance_pb2 import BalanceFrame
-from dsp._pb.engine_pb2 import EngineEnd, EngineEndAck, EngineGone, EngineRetire
+from dsp._pb.engine_pb2 import EngineEnd, EngineEndAck, EngineGone, EngineProgress, EngineRetire
 from dsp.core.envelope import Envelope
 from dsp.core.machine import PeerLost, Received
 from dsp.core.types import NodeId
@@ -26,6 +26,7 @@ from dsp.scaling.events import (
 from dsp.scaling.place import Place
 from dsp.scaling.service import ScaleRequest, ScaleTrigger
 from dsp.scaling.status import Status
+from dsp.stream.batch import Batch
 from dsp.stream.coordination import Coordinator, ScalingStep, Wish
 from dsp.stream.ending import Ending
 from dsp.stream.exclusion import Exclusion, excluding_edges
@@ -37,11 +38,12 @@ from dsp.stream.metering import make_metering
 from dsp.stream.observing import Observer, room_for
 from dsp.stream.offsets import OffsetStore
 from dsp.stream.outlet import Outlet
-from dsp.stream.parcels import Limits
+from dsp.stream.parcels import Limits, Progress
 from dsp.stream.reading import Reader
 from dsp.stream.runners import make_runner
 from dsp.stream.speaker import Speaker
-from dsp.stream.steps import Step
+from dsp.stream.steps import Failure, Step
+from dsp.stream.tokens import Token
 from dsp.stream.working import Worker
 
 if TYPE_CHECKING:
@@ -51,13 +53,19 @@ __all__ = ["Instance"]
 
 logger = logging.getLogger(__name__)
 
-PROGRESS_PAUSE = 0.002
+PROGRESS_PAUSE = 0.005
+# Capacities that differ by no more grant the same room.
+SAME_CAPACITY = 0.05
 # Messages of who may scale.
 COORDINATION = frozenset({"mutex", "engine_core", "engine_enter", "engine_entered", "engine_exit"})
 # How much comes to an instance by these may be more than its share.
 BY_KEY = (Grouping.KEY, Grouping.PARTIAL_KEY)
 # Room at an instance of which it is not known yet how fast it is.
 FIRST_ROOM = 128, 16
+
+
+def _nothing() -> None:
+    pass
 
 
 class Instance(Speaker):
@@ -97,11 +105,12 @@ class Instance(Speaker):
         at_most_once = stream.delivery == "at_most_once"
         edges = [graph.edges[self.operator.name, name] for name in place.downstream]
         self.inlet = Inlet(
-            lambda to, progress: home.post(self.name, to, Envelope(engine_progress=progress)),
+            lambda to, progress: home.post_progress(self.name, to, progress),
             home.finished,
             at_most_once=at_most_once,
             pause=PROGRESS_PAUSE,
             grant=self._grant,
+            near=home.is_local,
         )
         groupings = Groupings.of(config.balance)
         self.outlet = Outlet(
@@ -109,6 +118,7 @@ class Instance(Speaker):
             [(edge, self._limits(edge.target)) for edge in edges],
             keep=not at_most_once,
             groupings=groupings,
+            relay=self,
         )
         incoming = {name: graph.edges[name, self.operator.name] for name in place.upstream}
         by_key = any(edge.grouping in BY_KEY for edge in incoming.values())
@@ -147,6 +157,9 @@ class Instance(Speaker):
         )
         self.inlet.on_done = self.outlet.on_idle = self.look_later
         self._look_scheduled = False
+        # How many send to this instance, and what they were granted at which capacity.
+        self._before = 0
+        self._granted: tuple[float, tuple[int, int]] | None = None
         runner = self._runner = make_runner(
             self.operator.threads, self.operator.service_time, self.name, stream.inline_time
         )
@@ -252,9 +265,12 @@ class Instance(Speaker):
     def _task_ended(self, task: "asyncio.Task[Any]") -> None:
         self._tasks.pop(task, None)
         if not task.cancelled() and (error := task.exception()) is not None:
-            logger.error("%s: %s failed", self.name, task.get_name(), exc_info=error)
-            self.error = error
-            self._end(f"{task.get_name()} failed: {error!r}", clean=False)
+            self._broke(task.get_name(), error)
+
+    def _broke(self, what: str, error: BaseException) -> None:
+        logger.error("%s: %s failed", self.name, what, exc_info=error)
+        self.error = error
+        self._end(f"{what} failed: {error!r}", clean=False)
 
     def _end(self, reason: str, *, clean: bool) -> None:
         if self._is_gone:
@@ -296,8 +312,7 @@ class Instance(Speaker):
             return
         match envelope.WhichOneof("body"):
             case "engine_progress":
-                self.outlet.progress(sender, envelope.engine_progress)
-                self.look_later()
+                self.progressed(sender, envelope.engine_progress)
             case "balance":
                 for fault in self.outlet.balance(sender, envelope.balance):
                     logger.warning("%s: message of %s rejected: %s", self.name, sender, fault)
@@ -327,6 +342,40 @@ class Instance(Speaker):
             case other:
                 logger.warning("%s: %s of %s makes no sense here", self.name, other, sender)
 
+    def progressed(self, sender: NodeId, progress: Progress | EngineProgress) -> None:
+        """A successor tells how far it is."""
+        self.outlet.progress(sender, progress)
+        self.look_later()
+
+    def process_now(self, source: str, batch: Batch) -> Token | None:
+        """Process a batch of an instance of this process now, if there is nothing else to do.
+
+        Returns:
+            What is still to be done for it; None if it has to queue.
+        """
+        worker = self.worker
+        if worker is None or self._is_gone or not worker.may_relay(len(batch)):
+            return None
+        token = Token(_nothing)
+        try:
+            for arrival, failures in worker.catch_up():
+                self._let_go(failures, arrival.born, arrival.token)
+            failures = worker.relay(source, batch, token)
+        except Exception as error:
+            # As if the worker's task had failed; the token stays, and the batch goes to others.
+            self._broke("relay", error)
+            return token
+        self._let_go(failures, batch.born, token)
+        return token
+
+    def _let_go(self, failures: list[Failure], born: float, token: Token) -> None:
+        """A batch is processed: bury records on which the body failed, and release its token."""
+        if failures:
+            assert self.worker is not None
+            self.worker.busy += 1
+            self._start(self.worker.bury(failures, born, token.hold()), "dead letters")
+        token.release()
+
     def lose(self, name: NodeId) -> None:
         """An instance is dead."""
         self.observer.forget(name)
@@ -350,9 +399,22 @@ class Instance(Speaker):
     # -- the scale protocol ---------------------------------------------------------------
 
     def look_later(self) -> None:
-        if not self._look_scheduled and not self._is_gone:
+        if not self._look_scheduled and not self._is_gone and self._may_end:
             self._look_scheduled = True
             self._loop.call_soon(self._look)
+
+    @property
+    def _may_end(self) -> bool:
+        """Whether anything could come of a look: while records flow nothing can, mostly."""
+        if self.machine.status is not Status.ACTIVE or self.ending.begun:
+            return True
+        return self.reader.over if self.reader is not None else not self._before
+
+    def neighbours_changed(self) -> None:
+        machine = self.machine
+        self._before = len(machine.neighbours.side(machine.place.upstream))
+        self._granted = None
+        self.look_later()
 
     def _look(self) -> None:
         """See whether a leaver is drained, or the stream is over."""
@@ -372,6 +434,8 @@ class Instance(Speaker):
         if self.ending.begun:
             self.coordinator.withdraw()
         quiet = self.quiet
+        if not quiet and not self.ending.begun:
+            return
         self.ending.step(
             settled=self.settled,
             quiet=quiet,
@@ -428,11 +492,19 @@ class Instance(Speaker):
             # A busy loop is late: what was sent meanwhile was sent in a longer time.
             now = self._loop.time()
             self.observer.period(now, self.inlet.waiting, now - began)
+            if self.worker is not None:
+                self.worker.report_hanging(now)
             began = now
 
     def _grant(self) -> tuple[int, int]:
-        senders = max(1, len(self.machine.neighbours.side(self.machine.place.upstream)))
-        return room_for(self._config, self.metrics.capacity, senders, FIRST_ROOM)
+        capacity, granted = self.metrics.capacity, self._granted
+        if granted is not None and capacity is not None:
+            before, room = granted
+            if abs(capacity - before) <= SAME_CAPACITY * before:
+                return room
+        room = room_for(self._config, capacity, max(1, self._before), FIRST_ROOM)
+        self._granted = (capacity, room) if capacity is not None else None
+        return room
 
     def _limits(self, target: str) -> Limits:
         config, capacity = self._config, self._graph.operators[target].capacity

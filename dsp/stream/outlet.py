@@ -18,7 +18,7 @@ from dsp.stream.codecs import encode
 from dsp.stream.fitting import fit
 from dsp.stream.graph import Edge
 from dsp.stream.groupings.making import Groupings, make_distribution
-from dsp.stream.parcels import VALUE_BYTES, Account, Limits, Made, Sent
+from dsp.stream.parcels import VALUE_BYTES, Account, Limits, Made, Progress, Sent
 from dsp.stream.steps import Failure
 from dsp.stream.tokens import Token
 
@@ -60,6 +60,22 @@ class Surroundings(Protocol):
         ...
 
 
+class Relay(Protocol):
+    """How an outlet has records processed at once, by a successor in this process."""
+
+    def relay(self, to: NodeId, batch: Batch) -> Token | None:
+        """Let a successor process records now.
+
+        Returns:
+            What is still to be done for them, perhaps nothing; None if they have to queue.
+        """
+        ...
+
+    def adopt(self, sent: Sent, token: Token) -> None:
+        """Have a successor tell when nothing is left to be done for what it processed."""
+        ...
+
+
 class Outlet:
     """Sends what an instance makes.
 
@@ -68,6 +84,8 @@ class Outlet:
         edges: to the successors' operators, and how much may be under way on each.
         keep: whether batches are kept until they are done.
         groupings: what the configuration says about them.
+        relay: the way to successors in this process that may have nothing else to do; None if
+            there is none.
     """
 
     def __init__(
@@ -77,7 +95,9 @@ class Outlet:
         *,
         keep: bool,
         groupings: Groupings | None = None,
+        relay: Relay | None = None,
     ) -> None:
+        self._relay = relay
         self._instance = instance
         self._edges = {edge.target: edge for edge, _ in edges}
         self._limits = {edge.target: limits for edge, limits in edges}
@@ -144,6 +164,25 @@ class Outlet:
         """
         await self._distributions[made.edge.target].emit(made, token)
 
+    def emit_at_once(self, made: Made, token: Token) -> bool:
+        """Send what was made of an input if one successor takes it whole, as most often.
+
+        Returns:
+            Whether it is sent; else ``emit`` is to be awaited.
+        """
+        return self._distributions[made.edge.target].emit_at_once(made, token)
+
+    @property
+    def takes_more(self) -> bool:
+        """Whether there is room for what comes of another batch, at every operator."""
+        return all(each.takes_more for each in self._distributions.values())
+
+    def emit_anyway(self, made: Made, token: Token) -> None:
+        """Send what was made of one batch, for which there was room; it may be more than that."""
+        distribution = self._distributions[made.edge.target]
+        if not distribution.emit_at_once(made, token):
+            distribution.emit_anyway(made, token)
+
     def _linger(self) -> None:
         """See to it that what is gathered leaves in a while, if not before."""
         waiting = [target for target, each in self._distributions.items() if each.records]
@@ -188,6 +227,11 @@ class Outlet:
         request: BalanceRequest | None = None,
     ) -> None:
         local = self._instance.is_local(to)
+        if local and self._relay is not None and request is None:
+            left = self._relay.relay(to, batch)
+            if left is not None:
+                self._relayed(edge, to, batch, tokens, left)
+                return
         if not local and payload is None:
             try:
                 payload = encode(edge.codec, batch.values)
@@ -203,6 +247,24 @@ class Outlet:
         self._dispatch(
             Sent(number, edge, to, kept, payload, batch.ids, batch.born, size, tokens, request)
         )
+
+    def _relayed(
+        self, edge: Edge, to: NodeId, batch: Batch, tokens: list[Token], left: Token
+    ) -> None:
+        """A successor has processed a batch: note it, unless it is done altogether."""
+        self.sent_records[edge.target] += len(batch)
+        if self._relay is not None and self._keep and not left.is_done:
+            self._sequence += 1
+            size = VALUE_BYTES * len(batch)
+            number, ids, born = self._sequence, batch.ids, batch.born
+            sent = Sent(number, edge, to, batch, None, ids, born, size, tokens)
+            self._open[number] = sent
+            self._account(to, edge)  # without it, what is told of it would not be heard
+            self._instance.assigned(to, 1)
+            self._relay.adopt(sent, left)
+            return
+        for token in tokens:
+            token.release()
 
     def _assign_again(self, sent: Sent, to: NodeId) -> None:
         self.again += 1
@@ -226,7 +288,7 @@ class Outlet:
 
     # -- what is heard --------------------------------------------------------------------
 
-    def progress(self, sender: NodeId, progress: EngineProgress) -> None:
+    def progress(self, sender: NodeId, progress: Progress | EngineProgress) -> None:
         """A successor tells how far it is."""
         account = self._accounts.get(sender)
         if account is None:

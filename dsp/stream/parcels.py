@@ -10,7 +10,7 @@ from dsp.stream.graph import Edge
 from dsp.stream.groupings.owners import Owners
 from dsp.stream.tokens import Token
 
-__all__ = ["VALUE_BYTES", "Limits", "Sent", "Made", "Account"]
+__all__ = ["VALUE_BYTES", "Limits", "Sent", "Made", "Account", "Progress"]
 
 # What a value is taken to weigh where it is handed over in this process, and not in bytes.
 VALUE_BYTES = 64
@@ -74,6 +74,29 @@ class Made:
     owners: Owners | None = None
     parts: dict[NodeId, Batch] | None = None
     keys: list[bytes] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """How far a successor is, as it tells who sent; ``EngineProgress`` where that is elsewhere.
+
+    Attributes:
+        done: numbers of batches that are done.
+        delivered: batches that have arrived, where that is all that is asked for.
+        records: that it has taken since it told last.
+        bytes: likewise.
+        window: records that may be under way to it from now on.
+        batch: records that one batch may hold.
+        worked: records that went through the body, where the sender wants to know that.
+    """
+
+    done: Sequence[int]
+    delivered: int
+    records: int
+    bytes: int
+    window: int
+    batch: int
+    worked: int = 0
 
 
 @dataclass(slots=True)

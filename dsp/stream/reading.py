@@ -105,6 +105,8 @@ class Reader:
         await self._source.open(context, self._tracker.position, self._tracker.count)
         while (chunk := await self._next()) is not None:
             await self._send(chunk)
+            # Who comes after has its turn: records are dealt with while they are at hand.
+            await asyncio.sleep(0)
         self.over = True
         self._changed()
 
@@ -148,8 +150,10 @@ class Reader:
         self._metrics.gave(count)
         made, unfit = await self._made(batch) if count else ([], [])
         for each in made:
-            await self._outlet.emit(each, token)
-        await self._letters.bury([*failures, *unfit], batch.born, token)
+            if not self._outlet.emit_at_once(each, token):
+                await self._outlet.emit(each, token)
+        if failures or unfit:
+            await self._letters.bury([*failures, *unfit], batch.born, token)
         token.release()
 
     def _ids(self, chunk: Chunk, count: int) -> Sequence[int]:
@@ -160,6 +164,8 @@ class Reader:
         return [origin(self._number, offset) for offset in offsets]
 
     def _failures(self, chunk: Chunk, count: int) -> list[Failure]:
+        if not chunk.failures:
+            return []
         after = self._read + count
         return [
             Failure(

@@ -19,7 +19,10 @@ class Runner(Protocol):
     """Calls functions that may take their time."""
 
     async def call(self, work: Callable[[], T], records: int, seconds: float | None = None) -> T:
-        """Call a function that processes so many records, which take so long if that is known."""
+        """Call a function that processes so many records, which take so long if that is known.
+
+        It may return without giving others their turn: the caller sees to that.
+        """
         ...
 
     def declared(self, values: Sequence[Any]) -> list[float] | None:
@@ -28,6 +31,14 @@ class Runner(Protocol):
 
     def at_once(self, most: int) -> int:
         """Tell how many records to process in one call, if there are so many at most."""
+        ...
+
+    def is_short(self, records: int) -> bool:
+        """Tell whether a call for so many records may be made here and now, on the loop."""
+        ...
+
+    def here(self, work: Callable[[], T], records: int) -> T:
+        """Make a short call here and now."""
         ...
 
     async def close(self) -> None:
@@ -71,19 +82,21 @@ class ThreadRunner:
         if not records or not self._inline_time:
             # Cancelled, the thread goes on with what it does: a thread cannot be stopped.
             return await asyncio.get_running_loop().run_in_executor(self._pool, work)
-        if self._is_short(records):
-            started = perf_counter()
-            result = work()
-            self._took(perf_counter() - started, records)
-            await asyncio.sleep(0)  # others have their turn, as they had during a hop
-            return result
+        if self.is_short(records):
+            return self.here(work, records)
         self._penance = max(0, self._penance - 1)
         result, took = await asyncio.get_running_loop().run_in_executor(self._pool, _timed, work)
         self._note(took / records)
         return result
 
-    def _is_short(self, records: int) -> bool:
-        if self._penance or len(self._each) < LOOK_BACK:
+    def here(self, work: Callable[[], T], records: int) -> T:
+        started = perf_counter()
+        result = work()
+        self._took(perf_counter() - started, records)
+        return result
+
+    def is_short(self, records: int) -> bool:
+        if not self._inline_time or self._penance or len(self._each) < LOOK_BACK:
             return False
         usual = sum(self._each) / len(self._each)
         return (
@@ -119,10 +132,14 @@ class InlineRunner:
 
     Args:
         service_time: seconds per record, or a function that gives them for a value.
+        inline: whether what takes no time may be called without a hop.
     """
 
-    def __init__(self, service_time: float | Callable[[Any], float]) -> None:
+    def __init__(
+        self, service_time: float | Callable[[Any], float], *, inline: bool = False
+    ) -> None:
         self._service_time = service_time
+        self._is_short = inline and service_time == 0
 
     def declared(self, values: Sequence[Any]) -> list[float] | None:
         given = self._service_time
@@ -138,6 +155,12 @@ class InlineRunner:
 
     def at_once(self, most: int) -> int:
         return most
+
+    def is_short(self, records: int) -> bool:
+        return self._is_short
+
+    def here(self, work: Callable[[], T], records: int) -> T:
+        return work()
 
     async def close(self) -> None:
         pass
@@ -157,5 +180,5 @@ def make_runner(
     """Give the runner that fits the running loop."""
     if isinstance(asyncio.get_running_loop(), VirtualTimeLoop):
         # As many calls are under way at the same time as there are threads: each takes its time.
-        return InlineRunner(service_time)
+        return InlineRunner(service_time, inline=inline_time > 0)
     return ThreadRunner(threads, name, inline_time)

@@ -25,6 +25,7 @@ from dsp.scaling.events import (
 from dsp.scaling.machine import ScaleMachine
 from dsp.scaling.place import Place
 from dsp.scaling.status import Status
+from dsp.stream.batch import Batch
 from dsp.stream.graph import Operator
 from dsp.stream.home import Home
 from dsp.stream.inlet import Arrival
@@ -32,6 +33,7 @@ from dsp.stream.metrics import MetricCollector
 from dsp.stream.outlet import Outlet
 from dsp.stream.parcels import Sent
 from dsp.stream.steps import Failure
+from dsp.stream.tokens import Token
 from dsp.stream.wire import pack_batch
 
 __all__ = ["Speaker"]
@@ -82,6 +84,10 @@ class Speaker:
         """End, in good order or not."""
 
     @abstractmethod
+    def neighbours_changed(self) -> None:
+        """Neighbours may have come or gone."""
+
+    @abstractmethod
     def look_later(self) -> None:
         """See soon whether a leaver is drained, or the stream is over."""
 
@@ -91,7 +97,10 @@ class Speaker:
         if self._is_gone:
             return
         idle = self.machine.status is Status.IDLE
-        for effect in self.machine.handle(event, self._loop.time()):
+        effects = self.machine.handle(event, self._loop.time())
+        if not effects and isinstance(event, Delivered):
+            return  # as for nearly every batch: nothing changed that anybody follows
+        for effect in effects:
             match effect:
                 case Send(to, message, _):
                     self.scale_messages += 1
@@ -129,7 +138,7 @@ class Speaker:
         if routes != self._routes:
             self._routes = routes
             self.outlet.view_changed()
-        self.look_later()
+        self.neighbours_changed()
 
     def _deserted(self, operator: str) -> None:
         """Nobody of a neighbouring operator is left, and only siblings create siblings."""
@@ -188,6 +197,16 @@ class Speaker:
         if sent.request is not None:
             message.request.CopyFrom(sent.request)
         self._home.send_batch(self.name, sent.to, message)
+
+    def relay(self, to: NodeId, batch: Batch) -> Token | None:
+        """Let an instance of this process process records now, if it can."""
+        return self._home.relay(self.operator.name, to, batch)
+
+    def adopt(self, sent: Sent, token: Token) -> None:
+        """Have who processed records tell when they are done."""
+        number, records = sent.sequence, len(sent.ids)
+        arrival = Arrival(self.name, self.operator.name, number, records, sent.size, sent.born)
+        self._home.adopt(sent.to, arrival, token)
 
     def is_local(self, name: NodeId) -> bool:
         """Whether an instance is in this process."""

@@ -14,7 +14,7 @@ from time import perf_counter
 from typing import Any
 
 from dsp.errors import CodecError
-from dsp.stream.batch import Batch, children, composed
+from dsp.stream.batch import Batch, Picked, children, composed
 from dsp.stream.codecs import to_columns, to_rows
 from dsp.stream.graph import Kind, Operator
 from dsp.stream.signatures import is_async
@@ -157,7 +157,7 @@ class Step:
         if all(kept):
             return [batch]
         values = list(compress(batch.values, kept))
-        return [Batch(values, list(compress(batch.ids, kept)), batch.born)] if values else []
+        return [Batch(values, Picked(batch.ids, kept, len(values)), batch.born)] if values else []
 
     def _flat_map(self, batch: Batch) -> list[Batch]:
         return self._flattened(batch, map(self._call, batch.values))

@@ -23,6 +23,15 @@ class Token:
         self._count = 1
         self._done = done
 
+    @property
+    def is_done(self) -> bool:
+        """Whether nothing is left to be done."""
+        return self._count == 0
+
+    def tell(self, done: Callable[[], None]) -> None:
+        """Have another one called when nothing is left."""
+        self._done = done
+
     def hold(self) -> "Token":
         """One thing more is to be done."""
         self._count += 1

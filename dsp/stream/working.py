@@ -2,8 +2,9 @@
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import compress
 from time import perf_counter
 
@@ -23,6 +24,7 @@ from dsp.stream.seen import Seen
 from dsp.stream.signatures import is_async
 from dsp.stream.sinks.base import Sink
 from dsp.stream.steps import Failure, Outcome, Step
+from dsp.stream.tokens import Token
 
 __all__ = ["Worker", "make_fitting"]
 
@@ -45,6 +47,14 @@ class Measured:
     keys: list[bytes]
     seconds: list[float] = field(default_factory=list)
     total: float = 0.0
+
+
+@dataclass(slots=True)
+class _Call:
+    """A call of the body that is under way."""
+
+    since: float
+    reported: bool = False
 
 
 Result = tuple[list[Made], list[Failure], Measured | None]
@@ -105,6 +115,7 @@ class Worker:
         self._sink: Sink | None = operator.body if operator.kind is Kind.SINK else None
         self._opened = False
         self._dropped = 0
+        self._calls: dict[int, _Call] = {}
         self.busy = 0
         self.hanging = 0
         self._counted_repeats = 0
@@ -127,6 +138,8 @@ class Worker:
             finally:
                 self.busy -= 1
             self._changed()
+            if not self._inlet.empty:
+                await asyncio.sleep(0)  # others have their turn, as they have while it waits
 
     async def _open(self, sink: Sink) -> None:
         self._opened = True
@@ -164,10 +177,11 @@ class Worker:
     async def _take_through(self, arrivals: list[Arrival]) -> None:
         loop = asyncio.get_running_loop()
         records = sum(arrival.records for arrival in arrivals)
-        watch = loop.call_later(self._hang_after, self._report_hanging)
         declared = self._declared(arrivals)
         seconds = None if declared is None else sum(map(sum, declared))
         started = loop.time()
+        call = _Call(started)
+        self._calls[id(call)] = call
         try:
             if self._step.is_async:
                 results = [await self._process_async(arrival) for arrival in arrivals]
@@ -177,7 +191,7 @@ class Worker:
                     lambda: [self._process(arrival) for arrival in arrivals], records, seconds
                 )
         finally:
-            watch.cancel()
+            del self._calls[id(call)]
         seconds = loop.time() - started
         self._metrics.worked(records, seconds)
         if self._metering is not None:
@@ -186,8 +200,10 @@ class Worker:
         for arrival, (made, failures, _) in zip(arrivals, results, strict=True):
             for each in made:
                 self._metrics.gave(len(each.batch))
-                await self._outlet.emit(each, arrival.token)
-            await self._letters.bury(failures, arrival.born, arrival.token)
+                if not self._outlet.emit_at_once(each, arrival.token):
+                    await self._outlet.emit(each, arrival.token)
+            if failures:
+                await self._letters.bury(failures, arrival.born, arrival.token)
             if self._operator.kind is Kind.SINK:
                 self._metrics.latencies.append(self._clock() - arrival.born)
             arrival.batch = arrival.message = None
@@ -221,19 +237,90 @@ class Worker:
         else:
             metering.executed(arrival, measured.keys, measured.seconds, measured.total)
 
-    def _report_hanging(self) -> None:
-        self.hanging += 1
-        logger.warning(
-            "%s: a call of the body has not returned for %g s", self._name, self._hang_after
+    # -- at once --------------------------------------------------------------------------
+
+    def may_relay(self, records: int) -> bool:
+        """Whether a batch of an instance of this process may be processed before that goes on.
+
+        This instance waits for work, its body is quick, and there is room for what comes of it and
+        of what came before. Records then go through several instances while they are in the caches
+        of the processor, and nothing about them has to be remembered if they come to an end there.
+        """
+        return (
+            self._inlet.is_awaited
+            and not self._step.is_async
+            and self._metering is None
+            and self._runner.is_short(self._inlet.waiting + records)
+            and self._outlet.takes_more
         )
+
+    def catch_up(self) -> Iterator[tuple[Arrival, list[Failure]]]:
+        """Process what waits: little, as ``may_relay`` tells. Failures are still to be buried."""
+        while (arrival := self._inlet.take_at_once()) is not None:
+            work = partial(self._process, arrival)
+            failures = self._here(work, arrival.records, arrival.born, arrival.token)
+            arrival.batch = arrival.message = None
+            yield arrival, failures
+
+    def relay(self, source: str, batch: Batch, token: Token) -> list[Failure]:
+        """Process a batch of an operator now; hold the token for what came of it.
+
+        Returns:
+            Records on which the body failed: they are still to be buried.
+        """
+        self._metrics.arrived(len(batch))
+        work = partial(self._through, source, batch)
+        return self._here(work, len(batch), batch.born, token)
+
+    def _here(
+        self, work: Callable[[], Result], records: int, born: float, token: Token
+    ) -> list[Failure]:
+        started = perf_counter()
+        made, failures, _ = self._runner.here(work, records)
+        self._metrics.worked(records, perf_counter() - started)
+        for each in made:
+            self._metrics.gave(len(each.batch))
+            self._outlet.emit_anyway(each, token)
+        if self._sink is not None:
+            self._metrics.latencies.append(self._clock() - born)
+        return failures
+
+    async def bury(self, failures: list[Failure], born: float, token: Token) -> None:
+        """Send records on which the body failed to the dead letters; release the token.
+
+        Who asks has made the worker busy for it.
+        """
+        try:
+            await self._letters.bury(failures, born, token)
+            token.release()
+        finally:
+            self.busy -= 1
+        self._changed()
+
+    def report_hanging(self, now: float) -> None:
+        """Report calls that do not return. To be asked now and then: a timer for each costs more.
+
+        Args:
+            now: on the clock of the loop.
+        """
+        for call in list(self._calls.values()):
+            if not call.reported and now - call.since >= self._hang_after:
+                call.reported = True
+                self.hanging += 1
+                logger.warning(
+                    "%s: a call of the body has not returned for %g s", self._name, self._hang_after
+                )
 
     # -- in a worker thread ---------------------------------------------------------------
 
     def _process(self, arrival: Arrival) -> Result:
         try:
-            batch = self._read(arrival)
+            batch = arrival.decoded(self._incoming[arrival.operator].codec)
         except CodecError as error:
             return [], [_unreadable(arrival, error)], None
+        if self._metering is None:
+            return self._through(arrival.operator, batch)
+        batch = self._fresh(arrival.operator, batch)
         measured = self._measuring(arrival, batch)
         started = perf_counter()
         seconds = None if measured is None else measured.seconds
@@ -242,11 +329,17 @@ class Worker:
             measured.total = perf_counter() - started
         return *self._finish(batch, outcome), measured
 
+    def _through(self, source: str, batch: Batch) -> Result:
+        batch = self._fresh(source, batch)
+        outcome = self._step.run(batch) if len(batch) else Outcome()
+        return *self._finish(batch, outcome), None
+
     async def _process_async(self, arrival: Arrival) -> Result:
         try:
-            batch = self._read(arrival)
+            batch = arrival.decoded(self._incoming[arrival.operator].codec)
         except CodecError as error:
             return [], [_unreadable(arrival, error)], None
+        batch = self._fresh(arrival.operator, batch)
         measured = self._measuring(arrival, batch)
         clock = asyncio.get_running_loop().time
         started = clock()
@@ -259,9 +352,9 @@ class Worker:
         keys = None if self._metering is None else self._metering.keys(arrival, batch)
         return None if keys is None else Measured(keys)
 
-    def _read(self, arrival: Arrival) -> Batch:
-        edge = self._incoming[arrival.operator]
-        batch = arrival.decoded(edge.codec)
+    def _fresh(self, source: str, batch: Batch) -> Batch:
+        """Give the records with the identities that they have here, without what came again."""
+        edge = self._incoming[source]
         if edge.tag:  # the same record may come another way too
             ids = [child(each, edge.tag, 0) for each in batch.ids]
             batch = Batch(batch.values, ids, batch.born)

@@ -21,7 +21,7 @@ from dsp.stream.batch import Batch
 from dsp.stream.groupings.base import Ways
 from dsp.stream.groupings.owners import divided, keys_of
 from dsp.stream.groupings.split import Split
-from dsp.stream.parcels import Made, Sent
+from dsp.stream.parcels import Made, Progress, Sent
 from dsp.stream.tokens import Token
 
 __all__ = ["Balanced"]
@@ -109,7 +109,7 @@ class Balanced(Split):
 
     # -- what is heard --------------------------------------------------------------------
 
-    def progress(self, sender: NodeId, progress: EngineProgress) -> None:
+    def progress(self, sender: NodeId, progress: Progress | EngineProgress) -> None:
         if progress.worked:
             self.scheduler.handle(Worked(sender, progress.worked), self._ways.now())
         super().progress(sender, progress)

@@ -7,10 +7,11 @@ from typing import Protocol
 from dsp._pb.balance_pb2 import BalanceFrame, BalanceRequest
 from dsp._pb.engine_pb2 import EngineProgress
 from dsp.core.types import NodeId
+from dsp.errors import InvariantError
 from dsp.stream.batch import Batch
 from dsp.stream.codecs import encode
 from dsp.stream.graph import Edge
-from dsp.stream.parcels import Account, Limits, Made, Sent
+from dsp.stream.parcels import Account, Limits, Made, Progress, Sent
 from dsp.stream.tokens import Token
 
 __all__ = ["Ways", "Distribution"]
@@ -80,6 +81,8 @@ class Distribution(ABC):
     def __init__(self, ways: Ways) -> None:
         self._ways = ways
         self._edge = ways.edge
+        # Successors, and those of them that are in other processes.
+        self._far_of: tuple[tuple[NodeId, ...], tuple[NodeId, ...]] | None = None
 
     @property
     def records(self) -> int:
@@ -101,11 +104,15 @@ class Distribution(ABC):
 
     def wants_bytes(self, records: int) -> bool:
         """Whether a batch leaves whole, for another process."""
-        ways = self._ways
-        return any(
-            not ways.is_local(name) and records <= ways.account(name).batch
-            for name in ways.routes()
-        )
+        return any(records <= self._ways.account(name).batch for name in self._far())
+
+    def _far(self) -> tuple[NodeId, ...]:
+        """Give the successors in other processes."""
+        routes, far = self._ways.routes(), self._far_of
+        if far is None or far[0] is not routes:
+            is_local = self._ways.is_local
+            far = self._far_of = (routes, tuple(name for name in routes if not is_local(name)))
+        return far[1]
 
     @abstractmethod
     async def emit(self, made: Made, token: Token) -> None:
@@ -116,6 +123,21 @@ class Distribution(ABC):
             token: of the input; held for every batch that is sent.
         """
 
+    @property
+    def takes_more(self) -> bool:
+        """Whether there is room for another batch, which ``emit_anyway`` then takes."""
+        return False
+
+    def emit_at_once(self, made: Made, token: Token) -> bool:
+        """Send records if that can be done without waiting; False if ``emit`` is to be awaited."""
+        return False
+
+    def emit_anyway(self, made: Made, token: Token) -> None:
+        """Send records for which ``takes_more`` was seen, though they may be more than there is
+        room for.
+        """
+        raise InvariantError(f"{self._edge.target}: there was never room for more")
+
     @abstractmethod
     def emit_again(self, sent: Sent) -> bool:
         """Find somebody for a batch that came back; False if nobody can take it now."""
@@ -124,7 +146,7 @@ class Distribution(ABC):
         """Send what waits here, as far as there is room."""
         return
 
-    def progress(self, sender: NodeId, progress: EngineProgress) -> None:
+    def progress(self, sender: NodeId, progress: Progress | EngineProgress) -> None:
         """A successor tells how far it is."""
         return
 

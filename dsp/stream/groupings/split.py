@@ -9,7 +9,7 @@ from dsp.stream.batch import Batch
 from dsp.stream.groupings.base import Distribution, Ways
 from dsp.stream.groupings.gathering import Gathering
 from dsp.stream.groupings.owners import Owners, split
-from dsp.stream.parcels import Made, Sent
+from dsp.stream.parcels import Made, Progress, Sent
 from dsp.stream.tokens import Token
 
 __all__ = ["Split", "Owned", "ByKey"]
@@ -32,7 +32,7 @@ class Split(Distribution):
     def flush(self) -> None:
         self._gathering.flush_all()
 
-    def progress(self, sender: NodeId, progress: EngineProgress) -> None:
+    def progress(self, sender: NodeId, progress: Progress | EngineProgress) -> None:
         self._gathering.flush(sender)
 
     async def emit(self, made: Made, token: Token) -> None:

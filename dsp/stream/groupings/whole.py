@@ -34,6 +34,29 @@ class Whole(Distribution):
             ways.assign(name, part, [token.hold()], made.payload if whole else None)
             start += len(part)
 
+    @property
+    def takes_more(self) -> bool:
+        room = self._ways.room
+        return any(room(name) > 0 for name in self._ways.routes())
+
+    def emit_at_once(self, made: Made, token: Token) -> bool:
+        turn, ways = self._turn, self._ways
+        name = self.next()
+        if name is None or len(made.batch) > ways.account(name).batch:
+            self._turn = turn
+            return False
+        ways.assign(name, made.batch, [token.hold()], made.payload)
+        return True
+
+    def emit_anyway(self, made: Made, token: Token) -> None:
+        ways, batch = self._ways, made.batch
+        start, total = 0, len(batch)
+        while start < total:
+            name = self.next() or ways.routes()[0]
+            part = batch.part(start, start + ways.account(name).batch)
+            ways.assign(name, part, [token.hold()])
+            start += len(part)
+
     def emit_again(self, sent: Sent) -> bool:
         name = self.next()
         if name is not None:
@@ -90,6 +113,14 @@ class Broadcast(Distribution):
                 continue
             told.add(name)
             ways.assign(name, made.batch, [token.hold()], made.payload)
+
+    @property
+    def takes_more(self) -> bool:
+        return all(self._ways.room(name) > 0 for name in self._ways.routes())
+
+    def emit_anyway(self, made: Made, token: Token) -> None:
+        for name in self._ways.routes():
+            self._ways.assign(name, made.batch, [token.hold()], made.payload)
 
     def emit_again(self, sent: Sent) -> bool:
         if sent.to in self._ways.routes():
