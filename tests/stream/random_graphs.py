@@ -51,10 +51,12 @@ class RandomApplication:
         pipeline: the description.
         sinks: what comes out, by name.
         expected: what has to come out of each sink for a source's value.
+        quick: whether some bodies take no time at all.
     """
 
     random: Random
     records: int = 60
+    quick: bool = False
     pipeline: Pipeline = field(init=False)
     sinks: dict[str, Collector] = field(default_factory=dict)
     expected: dict[str, Callable[[int], Values]] = field(default_factory=dict)
@@ -96,6 +98,8 @@ class RandomApplication:
         if chance.random() < 0.3:  # the value decides what it costs
             least = chance.uniform(0.001, 0.005)
             options["service_time"] = lambda value: least * (1 + value % 5)
+        if self.quick and chance.random() < 0.7:
+            options["service_time"] = 0.0
         stream = _grouped(chance, stream, 11)
         match chance.choice(["map", "filter", "flat_map", "batches"]):
             case "map":

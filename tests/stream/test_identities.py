@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dsp.stream.batch import MASK, child, children
-from dsp.stream.seen import Seen
+from dsp.stream.batch import MASK, Picked, child, children, composed
+from dsp.stream.seen import Seen, _ends
 from dsp.stream.wire import pack_batch, unpack_ids
 
 wide = st.integers(0, (1 << 128) - 1)
@@ -30,6 +30,27 @@ def test_identities_survive_the_wire(ids: Sequence[int]) -> None:
     if isinstance(ids, range) and ids[-1] > MASK and ids.step == 1:
         return
     assert list(unpack_ids(pack_batch(1, "op", ids, 0.0, b""))) == list(ids)
+
+
+@given(narrow, st.integers(1, 9), st.lists(st.booleans(), min_size=9, max_size=9))
+def test_some_identities_of_a_batch_are_as_a_list_of_them(
+    first: int, count: int, chosen: list[bool]
+) -> None:
+    chosen = [*chosen[:count]]
+    for ids in (range(first, first + count), [first + 7 * i for i in range(count)][::-1]):
+        listed = [each for each, kept in zip(ids, chosen, strict=True) if kept]
+        picked = Picked(ids, chosen, len(listed))
+        assert picked == listed == list(picked)
+        assert len(picked) == len(listed)
+        for place in range(-len(listed), len(listed)):
+            assert picked[place] == listed[place]
+        assert picked[1:] == listed[1:]
+        if listed:
+            assert _ends(picked) == (min(listed), max(listed))
+            packed = pack_batch(1, "op", picked, 0.0, b"")
+            assert max(listed) > MASK or list(unpack_ids(packed)) == listed
+        assert composed(picked) == composed(listed)
+        assert composed(ids) == composed(list(ids))
 
 
 @given(st.lists(st.lists(st.integers(0, 60) | st.integers(1 << 64, (1 << 64) + 9), max_size=9)))

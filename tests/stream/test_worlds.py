@@ -23,23 +23,31 @@ WORLDS = 100
 PERIOD = 0.2
 
 
-def live(seed: int, coordination: str = "ack") -> Summary:
-    """Run one world to its end and check what came out."""
+def live(seed: int, coordination: str = "ack", *, together: bool = False) -> Summary:
+    """Run one world to its end and check what came out.
+
+    Args:
+        coordination: of scaling steps.
+        together: all instances in one process, where quick bodies are called without queues.
+    """
     chance = derive_random(seed, "conditions")
     conditions = LinkConditions(latency=0.0005, jitter=chance.choice([0.001, 0.02]))
     if seed % 3 == 0:
         conditions = conditions.but(loss=0.02, duplicate=0.02, reorder=0.05)
     with World(seed, conditions) as world:
-        application = RandomApplication(world.random("application"))
+        application = RandomApplication(world.random("application"), quick=together)
         graph = application.pipeline.graph()
         stops = seed % 4 == 1
+        more = (
+            {"inline_time": 0.002, "window_records": chance.choice([8, 8192])} if together else {}
+        )
         results: dict[str, Any] = {}
 
         async def main(host: Host) -> None:
             config = Config.model_validate(
                 {
                     "transport": {"url": host.url},
-                    "stream": {"report_every": 0.1, "lost_after": 3600.0},
+                    "stream": {"report_every": 0.1, "lost_after": 3600.0, **more},
                     "scaling": {"coordination": coordination},
                     # So soon that 60 records see every state of OSG.
                     "balance": {"osg_window": 4, "osg_tolerance": 1.0, "report_records": 4},
@@ -47,7 +55,11 @@ def live(seed: int, coordination: str = "ack") -> Summary:
             )
             spawner = WorldSpawner(world, graph, config, restless(PERIOD))
             app = run(
-                application.pipeline, config, spawner=spawner, seed=seed, deciders=restless(PERIOD)
+                application.pipeline,
+                config,
+                spawner=None if together else spawner,
+                seed=seed,
+                deciders=restless(PERIOD),
             )
             async with app:
                 if stops:
@@ -111,6 +123,17 @@ def test_thirty_worlds_where_neighbours_never_scale_at_once(tenth: int) -> None:
             actions += len(live(seed, "2fgme").actions)
         except BaseException as error:
             error.add_note(f'replay: tests.stream.test_worlds.live({seed}, "2fgme")')
+            raise
+    assert actions > 20
+
+
+def test_worlds_of_one_process() -> None:
+    actions = 0
+    for seed in range(40):
+        try:
+            actions += len(live(seed, together=True).actions)
+        except BaseException as error:
+            error.add_note(f"replay: tests.stream.test_worlds.live({seed}, together=True)")
             raise
     assert actions > 20
 
