@@ -193,10 +193,10 @@ class Speaker:
             self._home.hand_over(self.name, sent, arrival)
             return
         assert sent.payload is not None
-        message = pack_batch(sent.sequence, self.operator.name, sent.ids, sent.born, sent.payload)
+        message = pack_batch(sent.sequence, self.operator.name, sent.ids, sent.born)
         if sent.request is not None:
             message.request.CopyFrom(sent.request)
-        self._home.send_batch(self.name, sent.to, message)
+        self._home.send_batch(self.name, sent.to, message, sent.payload)
 
     def relay(self, to: NodeId, batch: Batch) -> Token | None:
         """Let an instance of this process process records now, if it can."""
