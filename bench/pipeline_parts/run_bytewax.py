@@ -113,7 +113,8 @@ def _several(processes: int) -> list[dict[str, float]]:
         )
         for number in range(processes)
     ]
-    return [json.loads(child.communicate()[0]) for child in children]
+    # bytewax tells of what it tries again in between.
+    return [json.loads(child.communicate()[0].splitlines()[-1]) for child in children]
 
 
 if __name__ == "__main__":

@@ -12,6 +12,7 @@ from dsp.stream.coordination import ScalingStep
 from dsp.stream.inlet import Arrival
 from dsp.stream.parcels import Progress, Sent
 from dsp.stream.tokens import Token
+from dsp.stream.wire import Payload
 from dsp.transport.base import Frame
 
 if TYPE_CHECKING:
@@ -47,7 +48,9 @@ class Home(Protocol):
         """Leave a batch that was processed to the inlet of who processed it."""
         ...
 
-    def send_batch(self, source: NodeId, to: NodeId, message: EngineBatch) -> None:
+    def send_batch(
+        self, source: NodeId, to: NodeId, message: EngineBatch, payload: Payload
+    ) -> None:
         """Send a batch to an instance of another process."""
         ...
 

@@ -10,10 +10,10 @@ from dsp._pb.balance_pb2 import BalanceRequest
 from dsp._pb.engine_pb2 import EngineBatch
 from dsp.core.types import NodeId
 from dsp.stream.batch import Batch
-from dsp.stream.codecs import Codec
+from dsp.stream.codecs import Codec, decode
 from dsp.stream.parcels import Progress
 from dsp.stream.tokens import Token
-from dsp.stream.wire import unpack_ids
+from dsp.stream.wire import Payload, unpack_ids
 from dsp.transport.base import Frame
 
 __all__ = ["Arrival", "Inlet"]
@@ -34,6 +34,7 @@ class Arrival:
     born: float
     batch: Batch | None = None
     message: EngineBatch | None = None
+    payload: Payload = b""
     frame: Frame | None = None
     request: BalanceRequest | None = None
     token: Token = field(init=False)
@@ -46,9 +47,14 @@ class Arrival:
         """
         if self.batch is None:
             assert self.message is not None
-            values: Any = codec.decode(self.message.payload)
+            values: Any = decode(codec, self.payload)
             self.batch = Batch(values, unpack_ids(self.message), self.born)
         return self.batch
+
+    def forget(self) -> None:
+        """Let go of the records: they are through the body."""
+        self.batch = self.message = None
+        self.payload = b""
 
 
 @dataclass(slots=True)

@@ -387,6 +387,9 @@ class _EdgeWays:
         self.assign_again = outlet._assign_again
         self.now = asyncio.get_running_loop().time
 
+    def sent_again(self) -> None:
+        self._outlet.again += 1
+
     def routes(self) -> tuple[NodeId, ...]:
         return self._outlet._instance.routes(self.edge.target)
 

@@ -21,6 +21,7 @@ from dsp.stream.batch import Batch
 from dsp.stream.inlet import Arrival
 from dsp.stream.parcels import Progress, Sent
 from dsp.stream.tokens import Token
+from dsp.stream.wire import Payload, decode_batch, encode_batch
 from dsp.transport.base import Frame, Inbound, PeerDown, PeerUp, Transport, Undelivered
 
 if TYPE_CHECKING:
@@ -179,15 +180,17 @@ class Router:
         if instance is not None:  # else it broke, and all that it had is sent again
             instance.inlet.adopt(arrival, token)
 
-    def send_batch(self, source: NodeId, to: NodeId, message: EngineBatch) -> None:
+    def send_batch(
+        self, source: NodeId, to: NodeId, message: EngineBatch, payload: Payload
+    ) -> None:
         """Send a batch to an instance of another process."""
         peer = self.addresses.peer(to)
         if peer is None:
             logger.warning("no address of %s: a batch of %s is not sent", to, source)
             return
         self._peers[peer.id] = peer
-        envelope = Envelope(source=source, destination=to, engine_batch=message)
-        self._outgoing.send(Send(peer.id, encode_envelope(envelope), Lane.DATA))
+        data = encode_batch(source, to, message, payload)
+        self._outgoing.send(Send(peer.id, data, Lane.DATA))
 
     def _send_failed(self, effect: Send) -> None:
         # Its address is none that this transport reaches: to send again, now, would end here again.
@@ -231,7 +234,8 @@ class Router:
                 self._returned(inbound)
 
     def _route(self, frame: Frame) -> None:
-        envelope = decode_envelope(frame.payload)
+        batch = decode_batch(frame.payload) if frame.lane is Lane.DATA else None
+        envelope = decode_envelope(frame.payload) if batch is None else batch[0]
         source, destination = NodeId(envelope.source), NodeId(envelope.destination)
         body = envelope.WhichOneof("body")
         if body == "engine_report":
@@ -245,6 +249,7 @@ class Router:
         instance = self.instances.get(destination)
         if body == "engine_batch":
             message = envelope.engine_batch
+            payload = message.payload if batch is None else batch[1]
             if instance is None:
                 logger.warning("%d records for %s, which is not here", message.records, destination)
                 self._transport.done(frame)
@@ -256,9 +261,10 @@ class Router:
                     message.operator,
                     message.sequence,
                     message.records,
-                    len(message.payload),
+                    len(payload),
                     message.born,
                     message=message,
+                    payload=payload,
                     frame=frame,
                     request=message.request if message.HasField("request") else None,
                 )

@@ -193,10 +193,20 @@ class Speaker:
             self._home.hand_over(self.name, sent, arrival)
             return
         assert sent.payload is not None
-        message = pack_batch(sent.sequence, self.operator.name, sent.ids, sent.born, sent.payload)
+        message = pack_batch(sent.sequence, self.operator.name, sent.ids, sent.born)
         if sent.request is not None:
             message.request.CopyFrom(sent.request)
-        self._home.send_batch(self.name, sent.to, message)
+        self._home.send_batch(self.name, sent.to, message, sent.payload)
+
+    def relay(self, to: NodeId, batch: Batch) -> Token | None:
+        """Let an instance of this process process records now, if it can."""
+        return self._home.relay(self.operator.name, to, batch)
+
+    def adopt(self, sent: Sent, token: Token) -> None:
+        """Have who processed records tell when they are done."""
+        number, records = sent.sequence, len(sent.ids)
+        arrival = Arrival(self.name, self.operator.name, number, records, sent.size, sent.born)
+        self._home.adopt(sent.to, arrival, token)
 
     def relay(self, to: NodeId, batch: Batch) -> Token | None:
         """Let an instance of this process process records now, if it can."""

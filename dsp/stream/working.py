@@ -206,7 +206,7 @@ class Worker:
                 await self._letters.bury(failures, arrival.born, arrival.token)
             if self._operator.kind is Kind.SINK:
                 self._metrics.latencies.append(self._clock() - arrival.born)
-            arrival.batch = arrival.message = None
+            arrival.forget()
             arrival.token.release()
 
     def _declared(self, arrivals: list[Arrival]) -> list[list[float]] | None:
@@ -259,7 +259,7 @@ class Worker:
         while (arrival := self._inlet.take_at_once()) is not None:
             work = partial(self._process, arrival)
             failures = self._here(work, arrival.records, arrival.born, arrival.token)
-            arrival.batch = arrival.message = None
+            arrival.forget()
             yield arrival, failures
 
     def relay(self, source: str, batch: Batch, token: Token) -> list[Failure]:

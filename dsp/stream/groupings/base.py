@@ -58,6 +58,10 @@ class Ways(Protocol):
         """Send a batch that came back, under the same number."""
         ...
 
+    def sent_again(self) -> None:
+        """A batch that came back is shared out anew, under other numbers."""
+        ...
+
     def linger(self) -> None:
         """See to it that what is gathered leaves in a while, if not before."""
         ...

@@ -48,6 +48,7 @@ class Split(Distribution):
     def emit_again(self, sent: Sent) -> bool:
         if not self._ways.routes():
             return False
+        self._ways.sent_again()
         token = Token(sent.release)
         self._add(Made(self._edge, sent.whole()), token)
         token.release()
