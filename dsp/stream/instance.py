@@ -15,7 +15,7 @@ from dsp._pb.engine_pb2 import EngineEnd, EngineEndAck, EngineGone, EngineRetire
 from dsp.core.envelope import Envelope
 from dsp.core.machine import PeerLost, Received
 from dsp.core.types import NodeId
-from dsp.scaling.deciders import Decider, Observation
+from dsp.scaling.deciders import Decider, Observation, proactive_settings
 from dsp.scaling.events import (
     LeaveRequested,
     Member,
@@ -29,6 +29,7 @@ from dsp.scaling.status import Status
 from dsp.stream.coordination import Coordinator, ScalingStep, Wish
 from dsp.stream.ending import Ending
 from dsp.stream.exclusion import Exclusion, excluding_edges
+from dsp.stream.foresight import Foresight, foreseer
 from dsp.stream.graph import Graph, Grouping, Kind
 from dsp.stream.groupings.making import Groupings
 from dsp.stream.home import Home
@@ -116,6 +117,7 @@ class Instance(Speaker):
             self.operator.name, incoming, groupings, self._tell_cost, self._loop.time
         )
         excluding = config.scaling.coordination == "2fgme"
+        is_source = self.operator.kind is Kind.SOURCE
         self.observer = Observer(
             home,
             self.machine,
@@ -123,6 +125,12 @@ class Instance(Speaker):
             self.outlet,
             by_key=by_key,
             name_keepers=excluding,
+            foresight=Foresight(
+                proactive_settings(config.scaling.of(self.operator.name)),
+                foreseer(decider),
+                is_source=is_source,
+            ),
+            behind=(lambda: self.operator.body.waiting) if is_source else (lambda: None),
         )
         self.active_since: float | None = None
         self._wish: Wish | None = None
@@ -152,7 +160,7 @@ class Instance(Speaker):
         )
         self.reader: Reader | None = None
         self.worker: Worker | None = None
-        if self.operator.kind is Kind.SOURCE:
+        if is_source:
             sources = [each.name for each in graph.sources()]
             self.reader = Reader(
                 self.operator,
@@ -309,6 +317,8 @@ class Instance(Speaker):
                     self.coordinator.keeper_is(
                         Member(self.operator.name, keeper.generation, NodeId(keeper.id))
                     )
+            case "engine_share":
+                self.observer.heard(sender, envelope.engine_share)
             case "engine_end":
                 self.ending.heard(sender)
                 self.look_later()

@@ -23,6 +23,7 @@ class Figures:
         capacity: records per second that the instance can process; None before it is known.
         blocked: share of the time in which outputs waited for room at a successor.
         queue: records that wait.
+        busy: share of the time in which the body worked.
     """
 
     arrivals: float
@@ -31,6 +32,7 @@ class Figures:
     capacity: float | None
     blocked: float
     queue: int
+    busy: float = 0.0
 
     @property
     def load(self) -> float:
@@ -58,6 +60,7 @@ class MetricCollector:
         self._service_time: float | None = None
         self._since = now
         self._arrived = self._processed = 0
+        self._busy = 0.0
         self._blocked = 0.0
         self._blocked_since: float | None = None
         self._queue_before = 0
@@ -72,6 +75,7 @@ class MetricCollector:
     def worked(self, records: int, seconds: float) -> None:
         """The body took records, and so much time for them."""
         self._processed += records
+        self._busy += seconds
         self.total_worked += records
         if records:
             each = seconds / records
@@ -115,9 +119,11 @@ class MetricCollector:
             capacity=self.capacity,
             blocked=min(1.0, self._blocked / span),
             queue=queue,
+            busy=min(1.0, self._busy / (span * self._threads)),
         )
         self._since, self._queue_before = now, queue
         self._arrived = self._processed = 0
+        self._busy = 0.0
         self._blocked = 0.0
         if waiting:
             self.blocked(now)

@@ -108,6 +108,15 @@ class Outlet:
         """Batches that are not done."""
         return len(self._open) + len(self._homeless)
 
+    def waiting(self, operator: str) -> int:
+        """Records for an operator that none of its instances has begun to work on."""
+        gathering = self._gatherings.get(operator)
+        waiting = gathering.records if gathering is not None else 0
+        for name in self._instance.routes(operator):
+            if (account := self._accounts.get(name)) is not None:
+                waiting += account.records
+        return waiting
+
     @property
     def _gathered(self) -> int:
         return sum(each.records for each in self._distributions.values())
