@@ -121,12 +121,13 @@ class ScaleRules(Section):
         ),
     )
     beta: float = Field(
-        default=0.8,
+        default=0.5,
         gt=0.0,
         le=1.0,
         description=(
             "For autoscale+: it scales in below this share of the present number of instances. "
-            "Near 0 it keeps them until there is hardly any load; 1 frees them at once."
+            "Near 0 it keeps them until there is hardly any load; above margin it frees them at "
+            "once, and creates them anew when the load wavers; the paper's value is 0.8."
         ),
     )
     margin: float = Field(

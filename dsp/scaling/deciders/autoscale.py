@@ -47,7 +47,7 @@ class Proactive:
     iteration: float = 5.0
     window: float = 10.0
     settle: float = 2.5
-    beta: float = 0.8
+    beta: float = 0.5
     margin: float = 0.7
     weight: float = 0.3
     reserved: float = 1.0
