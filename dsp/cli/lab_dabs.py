@@ -3,19 +3,14 @@
 import asyncio
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 from rich.console import Console
 from rich.progress import Progress
-from rich.text import Text
 
-from dsp.cli.output import print_json, print_rows
+from dsp.cli.output import print_json
 from dsp.errors import ConfigError
-
-if TYPE_CHECKING:
-    from dsp.lab.dabs.setting import Setting
-    from dsp.lab.dabs.study import Cell, Choice, Study
 
 __all__ = ["dabs"]
 
@@ -99,11 +94,15 @@ def dabs(
         elif engine in ("world", "processes"):
             from dsp.lab.dabs.real import run_on_engine
 
-            study = asyncio.run(
-                run_on_engine(
-                    setting, choice, chosen_seeds, real=engine == "processes", progress=advance
+            study = (
+                asyncio.run(
+                    run_on_engine(
+                        setting, choice, chosen_seeds, real=engine == "processes", progress=advance
+                    )
                 )
-            ) if engine == "processes" else run_in_worlds(setting, choice, chosen_seeds, advance)
+                if engine == "processes"
+                else run_in_worlds(setting, choice, chosen_seeds, advance)
+            )
         else:
             raise ConfigError(f"no engine {engine!r}; there are simulated, world, processes")
     if plots is not None:

@@ -18,8 +18,8 @@ from dsp.core.types import Lane, NodeId, Peer
 from dsp.errors import ClosedError
 from dsp.scaling.place import Place
 from dsp.scaling.status import Status
-from dsp.stream.coordination import ScalingStep
 from dsp.scaling.usable import CpuUse
+from dsp.stream.coordination import ScalingStep
 from dsp.stream.cpu import CpuMeter, make_meter
 from dsp.stream.deciding import Deciders
 from dsp.stream.figures import figures_of

@@ -9,7 +9,7 @@ from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from random import Random
-from typing import TYPE_CHECKING, Any, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from dsp.balance.events import Request
 from dsp.config.scaling import ScaleRules
@@ -20,6 +20,7 @@ from dsp.lab.dabs.topologies import Stage, passes
 from dsp.lab.dabs.ways import Meter, Tuple, Way
 from dsp.scaling.deciders import configured_decider, proactive_settings
 from dsp.scaling.deciders.base import Observation
+from dsp.scaling.events import Member
 from dsp.scaling.service import ScaleRequest, ScaleTrigger
 from dsp.scaling.usable import CpuUse
 from dsp.stream.foresight import Foresight, foreseer
@@ -30,10 +31,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 __all__ = ["Node", "Around"]
-
-
-class _Id(NamedTuple):
-    id: NodeId
 
 
 @dataclass(slots=True)
@@ -63,8 +60,12 @@ class _Neighbours:
     def __init__(self, names: Callable[[str], tuple[NodeId, ...]]) -> None:
         self._names = names
 
-    def side(self, operators: "Iterable[str]") -> list[_Id]:
-        return [_Id(name) for operator in operators for name in self._names(operator)]
+    def eldest(self, operator: str) -> Member:
+        # The first instance of an operator is its keeper, and never leaves.
+        return Member(operator, 0, self._names(operator)[0])
+
+    def side(self, operators: "Iterable[str]") -> list[Member]:
+        return [Member(each, 0, name) for each in operators for name in self._names(each)]
 
 
 @dataclass(slots=True)
