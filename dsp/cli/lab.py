@@ -8,6 +8,7 @@ import typer
 from rich.text import Text
 
 from dsp.cli.lab_coordination import coordination
+from dsp.cli.lab_dabs import dabs
 from dsp.cli.lab_mutex import mutex
 from dsp.cli.lab_scaling import scaling
 from dsp.cli.output import print_json, print_rows
@@ -22,6 +23,7 @@ lab = typer.Typer(
 lab.command()(coordination)
 lab.command()(mutex)
 lab.command()(scaling)
+lab.command()(dabs)
 
 
 @lab.command()

@@ -1,16 +1,20 @@
 """``dsp lab dabs``: the experiments of paper 002 (section 7)."""
 
-import asyncio
 import sys
+from dataclasses import replace
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.console import Console
 from rich.progress import Progress
+from rich.text import Text
 
-from dsp.cli.output import print_json
+from dsp.cli.output import print_json, print_rows
 from dsp.errors import ConfigError
+
+if TYPE_CHECKING:
+    from dsp.lab.dabs.study import Cell, Study
 
 __all__ = ["dabs"]
 
@@ -63,7 +67,7 @@ def dabs(
 ) -> None:
     """Compare strategies of scaling and balancing on the streams of paper 002."""
     from dsp.lab.dabs.setting import Setting
-    from dsp.lab.dabs.study import Choice, chosen
+    from dsp.lab.dabs.study import ENGINES, Choice, chosen, run_study
 
     setting = Setting(
         low=low,
@@ -78,36 +82,76 @@ def dabs(
         osg_window=osg_window,
     )
     choice = Choice(*map(_names, (topologies, streams, values, strategies, groupings)))
+    if engine not in ENGINES:
+        raise ConfigError(f"no engine {engine!r}; there are {', '.join(ENGINES)}")
     total = len(chosen(setting, choice)) * seeds
     chosen_seeds = range(first_seed, first_seed + seeds)
     console = Console(stderr=True)
     with Progress(console=console, disable=not sys.stderr.isatty(), transient=True) as bar:
-        task = bar.add_task("simulating" if engine == "simulated" else "running", total=total)
-
-        def advance() -> None:
-            bar.advance(task)
-
-        if engine == "simulated":
-            from dsp.lab.dabs.study import run_study
-
-            study = run_study(setting, choice, chosen_seeds, workers=workers, progress=advance)
-        elif engine in ("world", "processes"):
-            from dsp.lab.dabs.real import run_on_engine
-
-            study = (
-                asyncio.run(
-                    run_on_engine(
-                        setting, choice, chosen_seeds, real=engine == "processes", progress=advance
-                    )
-                )
-                if engine == "processes"
-                else run_in_worlds(setting, choice, chosen_seeds, advance)
-            )
-        else:
-            raise ConfigError(f"no engine {engine!r}; there are simulated, world, processes")
+        task = bar.add_task(engine, total=total)
+        study = run_study(
+            setting,
+            choice,
+            chosen_seeds,
+            engine=engine,
+            workers=workers if engine == "simulated" else 1,
+            progress=lambda: bar.advance(task),
+        )
     if plots is not None:
-        _draw(plots, setting, choice, first_seed)
+        from dsp.lab.dabs.plots import draw
+
+        for grouping in choice.groupings:
+            for each in chosen(
+                setting, replace(choice, strategies=("static",), groupings=("osg",))
+            ):
+                one = replace(each, grouping=grouping)
+                path = draw(plots, one, choice.strategies, first_seed, engine=engine)
+                typer.echo(f"wrote {path}", err=True)
     if as_json:
         print_json(study)
         return
     _print(study)
+
+
+def _names(text: str) -> tuple[str, ...]:
+    return tuple(name.strip() for name in text.split(",") if name.strip())
+
+
+def _print(study: "Study") -> None:
+    setting, seeds = study.setting, study.seeds
+    typer.echo(
+        f"{setting['low']:g} to {setting['high']:g} tuples/s for {setting['duration']:g} s, "
+        f"{setting['cost']:g} s each at the critical operator, seeds {seeds[0]} to {seeds[-1]}"
+    )
+    typer.echo("left open by the paper:")
+    for name, text in study.open_parameters.items():
+        typer.echo(f"  {name}: {text}")
+    for name, share in study.learning.items():
+        typer.echo(f"the paper's learning baseline, not built here, {name}: {100 * share:g} % late")
+    cells = [_shown(cell) for cell in study.cells]
+    print_rows(
+        ([Text(text) for text in row] for row in cells),
+        (
+            "  ".join(f"{title} {text}" for title, text in zip(HEADER, row, strict=True))
+            for row in cells
+        ),
+        header=HEADER,
+    )
+
+
+def _shown(cell: "Cell") -> tuple[str, ...]:
+    figures = cell.figures
+    return (
+        cell.topology,
+        cell.stream,
+        cell.values,
+        cell.strategy,
+        cell.grouping,
+        f"{100 * figures.late:.2f} %",
+        "-" if cell.paper is None else f"{100 * cell.paper:g} %",
+        f"{figures.latency:.2f} s",
+        f"{figures.instances:.1f}",
+        f"{figures.most:.0f}",
+        f"{figures.actions:.0f}",
+        f"{figures.lost:.0f}",
+    )

@@ -56,12 +56,15 @@ class Forecast:
         window: seconds that are looked back on.
         settle: seconds after the last change of the row in which nothing is sampled. Never less
             than an iteration passes after the first change, so that every sibling has its turn.
+        newcomer: whether the instance came by a change, so that the system settles when it begins.
 
     Attributes:
         last: the last sample that was taken.
     """
 
-    def __init__(self, iteration: float, window: float, settle: float) -> None:
+    def __init__(
+        self, iteration: float, window: float, settle: float, *, newcomer: bool = False
+    ) -> None:
         for name, value in (("iteration", iteration), ("window", window)):
             if not value > 0:
                 raise ConfigError(f"{name} is {value:g}: seconds, over 0")
@@ -72,7 +75,8 @@ class Forecast:
         self._window = window
         self._settle = settle
         self._samples: deque[Sample] = deque()
-        self._row: tuple[NodeId, ...] | None = None
+        # No row has nobody in it: the first one is a change for a newcomer.
+        self._row: tuple[NodeId, ...] | None = () if newcomer else None
         self._since: float | None = None
         self._until = 0.0
         self._model: Model | None = None

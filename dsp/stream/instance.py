@@ -59,6 +59,8 @@ COORDINATION = frozenset({"mutex", "engine_core", "engine_enter", "engine_entere
 BY_KEY = (Grouping.KEY, Grouping.PARTIAL_KEY)
 # Room at an instance of which it is not known yet how fast it is.
 FIRST_ROOM = 128, 16
+# What an instance says of its room meanwhile: as before.
+NO_NEWS = 0, 0
 
 
 class Instance(Speaker):
@@ -442,7 +444,8 @@ class Instance(Speaker):
 
     def _grant(self) -> tuple[int, int]:
         senders = max(1, len(self.machine.neighbours.side(self.machine.place.upstream)))
-        return room_for(self._config, self.metrics.capacity, senders, FIRST_ROOM)
+        worked = self.metrics.total_worked if self.operator.capacity is None else None
+        return room_for(self._config, self.metrics.capacity, senders, NO_NEWS, worked)
 
     def _limits(self, target: str) -> Limits:
         config, capacity = self._config, self._graph.operators[target].capacity

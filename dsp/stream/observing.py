@@ -27,6 +27,8 @@ __all__ = ["Observer"]
 
 # An instance that waits for its successors half of the time gains nothing by siblings.
 HELD_BACK = 0.5
+# Room for so many times the records that an instance is known to have been through with.
+SLOW_START = 4
 
 
 class Observer:
@@ -191,7 +193,11 @@ def _joined(demands: list[EngineDemand]) -> Report | None:
 
 
 def room_for(
-    config: "StreamConfig", capacity: float | None, senders: int, unknown: tuple[int, int]
+    config: "StreamConfig",
+    capacity: float | None,
+    senders: int,
+    unknown: tuple[int, int],
+    worked: int | None = None,
 ) -> tuple[int, int]:
     """Records that each sender may have under way to an instance, and in one batch.
 
@@ -200,9 +206,13 @@ def room_for(
         capacity: records per second of the instance; None if it is not known.
         senders: how many share the room.
         unknown: the answer then.
+        worked: records that this knowledge comes from; None if it was declared. What an instance
+            was quick with at first says little about what comes next, so room grows with it.
     """
     if capacity is None:
         return unknown
     batch = max(1, min(config.batch_records, int(capacity * config.batch_time)))
     window = min(config.window_records, int(capacity * config.window_time) // senders)
+    if worked is not None:
+        window = min(window, SLOW_START * worked)
     return max(batch + 1, window), batch

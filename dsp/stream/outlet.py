@@ -175,8 +175,13 @@ class Outlet:
     def _account(self, name: NodeId, edge: Edge) -> Account:
         account = self._accounts.get(name)
         if account is None:
+            # Of a newcomer nothing is known but that its siblings take so much.
             limits = self._limits[edge.target]
-            account = self._accounts[name] = Account(limits.window, limits.batch)
+            known = [self._accounts.get(each) for each in self._instance.routes(edge.target)]
+            window = min((each.window for each in known if each), default=limits.window)
+            batch = min((each.batch for each in known if each), default=limits.batch)
+            account = Account(min(window, limits.window), min(batch, limits.batch))
+            self._accounts[name] = account
         return account
 
     async def _wait(self) -> None:

@@ -32,6 +32,9 @@ if TYPE_CHECKING:
 
 __all__ = ["Node", "Around"]
 
+# As in the engine: what a newcomer was quick with says little about what comes next.
+SLOW_START = 4
+
 
 @dataclass(slots=True)
 class Around:
@@ -202,7 +205,8 @@ class Node:
         if capacity is None:
             return 2
         senders = max(1, sum(len(self._around.names(each)) for each in self.place.upstream))
-        return max(2, int(capacity * self._setting.window_time) // senders)
+        window = int(capacity * self._setting.window_time) // senders
+        return max(2, min(window, SLOW_START * self.metrics.total_worked))
 
     def put(self, sender: Way, entry: Tuple, request: Request | None) -> None:
         """Take a tuple."""

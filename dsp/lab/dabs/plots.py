@@ -13,7 +13,14 @@ from dsp.lab.dabs.study import simulate
 __all__ = ["draw", "draw_traces"]
 
 
-def draw(folder: Path, setting: Setting, strategies: Sequence[str], seed: int) -> Path:
+def draw(
+    folder: Path,
+    setting: Setting,
+    strategies: Sequence[str],
+    seed: int,
+    *,
+    engine: str = "simulated",
+) -> Path:
     """Draw one run of each strategy, below each other: instances, latency and late tuples.
 
     Args:
@@ -21,12 +28,13 @@ def draw(folder: Path, setting: Setting, strategies: Sequence[str], seed: int) -
         setting: the experiment and its grouping.
         strategies: to show beside each other.
         seed: of the runs.
+        engine: what they run on.
 
     Raises:
         MissingExtraError: matplotlib is not installed.
     """
     _pyplot()
-    traces = {name: simulate(replace(setting, strategy=name), seed) for name in strategies}
+    traces = {name: simulate(replace(setting, strategy=name), seed, engine) for name in strategies}
     name = f"dabs-{setting.topology}-{setting.stream}-{setting.values}-{setting.grouping}.png"
     return draw_traces(folder / name, setting, traces)
 

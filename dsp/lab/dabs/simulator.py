@@ -3,6 +3,7 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from heapq import heappop, heappush
+from math import ceil
 
 from dsp.core.envelope import Envelope
 from dsp.core.randomness import derive_random
@@ -13,10 +14,11 @@ from dsp.lab.dabs.setting import Setting, rules_of
 from dsp.lab.dabs.streams import arrivals, draw_values, weights_of
 from dsp.lab.dabs.topologies import SOURCE, Stage, costs_of, passes, topology
 from dsp.lab.dabs.ways import Tuple, Way, make_meter, make_way
+from dsp.scaling.deciders import Thresholds
 from dsp.scaling.events import ScaleOutRequested
 from dsp.scaling.service import ScaleRequest
 
-__all__ = ["Trace", "Simulation", "Input", "make_input"]
+__all__ = ["Trace", "Simulation", "Input", "make_input", "static_instances", "expected_of"]
 
 # How long a backlog may take after the stream is over, in multiples of its duration.
 PATIENCE = 40.0
@@ -56,6 +58,37 @@ def make_input(setting: Setting, seed: int) -> Input:
         for stage in topology(setting.topology)
     }
     return Input(tuples, costs)
+
+
+def static_instances(setting: Setting, what: Input, stage: Stage) -> int:
+    """Give how many instances of an operator the static strategy has."""
+    if setting.static_instances:
+        return setting.static_instances
+    stages = {each.name: each for each in topology(setting.topology)}
+    rate = len(what.tuples) / setting.duration
+    above = stage.parents[0]
+    while above != SOURCE:
+        rate *= stages[above].selectivity
+        above = stages[above].parents[0]
+    return max(1, ceil(rate * stage.cost * setting.cost / Thresholds().target))
+
+
+def expected_of(setting: Setting, what: Input) -> list[int]:
+    """Give how often each tuple has to come to the end: once on every way that lets it pass."""
+    stages = {each.name: each for each in topology(setting.topology)}
+    (last,) = (each for each in stages.values() if not each.scales)
+    ways: list[list[Stage]] = []
+    for parent in last.parents:
+        way: list[Stage] = []
+        above = parent
+        while above != SOURCE:
+            way.append(stages[above])
+            above = stages[above].parents[0]
+        ways.append(way)
+    return [
+        sum(all(passes(stage, entry.number) for stage in way) for way in ways)
+        for entry in what.tuples
+    ]
 
 
 @dataclass(slots=True)
@@ -136,7 +169,7 @@ class Simulation:
             for number in range(self._first_instances(stage)):
                 self._create(stage.name, keeper=number == 0)
         self._source = self._create(SOURCE, keeper=True)
-        self.trace.expected = self._expected()
+        self.trace.expected = sum(expected_of(setting, self._input))
 
     def run(self) -> Trace:
         """Simulate until the last tuple is dealt with.
@@ -211,19 +244,9 @@ class Simulation:
     # -- instances ------------------------------------------------------------------------
 
     def _first_instances(self, stage: Stage) -> int:
-        setting = self.setting
         if not stage.scales or self._rules is not None:
             return 1
-        if setting.static_instances:
-            return setting.static_instances
-        target, share = 0.7, 1.0
-        rate = len(self._input.tuples) / setting.duration
-        ancestors = stage.parents
-        while ancestors and ancestors[0] != SOURCE:
-            parent = self._stages[ancestors[0]]
-            share *= parent.selectivity
-            ancestors = parent.parents
-        return max(1, -int(-(rate * share * stage.cost * setting.cost / target) // 1))
+        return static_instances(self.setting, self._input, stage)
 
     def _create(self, operator: str, *, keeper: bool) -> Node:
         setting = self.setting
@@ -317,21 +340,6 @@ class Simulation:
             after.observer.forget(node.name)
 
     # -- the end of the topology ----------------------------------------------------------
-
-    def _expected(self) -> int:
-        """Tuples that have to come to the end, over all ways to it."""
-        total = 0
-        (last,) = (one for one in self._stages.values() if not one.scales)
-        for parent in last.parents:
-            path: list[Stage] = []
-            at = parent
-            while at != SOURCE:
-                path.append(self._stages[at])
-                at = self._stages[at].parents[0]
-            total += sum(
-                all(passes(stage, entry.number) for stage in path) for entry in self._input.tuples
-            )
-        return total
 
     def _finished(self, sender: str, entry: Tuple) -> None:
         trace = self.trace

@@ -8,12 +8,23 @@ from itertools import product
 from statistics import fmean
 
 from dsp.errors import ConfigError
+from dsp.lab.dabs.real import run_in_world, run_on_processes
 from dsp.lab.dabs.setting import GROUPINGS, OPEN_PARAMETERS, PAPER, STRATEGIES, Setting
 from dsp.lab.dabs.simulator import Simulation, Trace
 from dsp.lab.dabs.streams import STREAMS, VALUES
 from dsp.lab.dabs.topologies import TOPOLOGIES
 
-__all__ = ["Figures", "Cell", "Study", "Choice", "chosen", "simulate", "run_study", "excess"]
+__all__ = [
+    "Figures",
+    "Cell",
+    "Study",
+    "Choice",
+    "ENGINES",
+    "chosen",
+    "simulate",
+    "run_study",
+    "excess",
+]
 
 Figure = float | None
 
@@ -126,13 +137,31 @@ def chosen(setting: Setting, choice: Choice) -> list[Setting]:
     ]
 
 
-def simulate(setting: Setting, seed: int) -> Trace:
-    """Run one simulation."""
+def simulate(setting: Setting, seed: int, engine: str = "simulated") -> Trace:
+    """Run one experiment.
+
+    Args:
+        setting: the experiment.
+        seed: of everything that is drawn.
+        engine: one of ``ENGINES``.
+    """
+    return ENGINES[engine](setting, seed)
+
+
+def _simulated(setting: Setting, seed: int) -> Trace:
     return Simulation(setting, seed).run()
 
 
-def _figures(setting: Setting, seed: int) -> tuple[Setting, Figures]:
-    return setting, Figures.of(simulate(setting, seed))
+ENGINES: dict[str, Callable[[Setting, int], Trace]] = {
+    "simulated": _simulated,
+    "world": run_in_world,
+    "processes": run_on_processes,
+}
+"""What an experiment runs on: a simulation, the engine in virtual time, or on this machine."""
+
+
+def _figures(setting: Setting, seed: int, engine: str) -> tuple[Setting, Figures]:
+    return setting, Figures.of(simulate(setting, seed, engine))
 
 
 def run_study(
@@ -140,6 +169,7 @@ def run_study(
     choice: Choice,
     seeds: Sequence[int],
     *,
+    engine: str = "simulated",
     workers: int = 1,
     progress: Callable[[], None] = lambda: None,
 ) -> Study:
@@ -149,6 +179,7 @@ def run_study(
         setting: parameters that all runs share.
         choice: what is combined.
         seeds: one run of each combination for each.
+        engine: what they run on, one of ``ENGINES``.
         workers: processes.
         progress: called after each run.
 
@@ -159,7 +190,7 @@ def run_study(
     if not settings or not seeds:
         raise ConfigError("nothing to run: name at least one of each kind, and a seed")
     found: dict[Setting, list[Figures]] = {each: [] for each in settings}
-    for each, figures in _runs(settings, seeds, workers):
+    for each, figures in _runs(settings, seeds, engine, workers):
         found[each].append(figures)
         progress()
     values = setting.describe()
@@ -180,9 +211,9 @@ def run_study(
 
 
 def _runs(
-    settings: Sequence[Setting], seeds: Sequence[int], workers: int
+    settings: Sequence[Setting], seeds: Sequence[int], engine: str, workers: int
 ) -> Iterator[tuple[Setting, Figures]]:
-    jobs = list(product(settings, seeds))
+    jobs = list(product(settings, seeds, (engine,)))
     if workers <= 1:
         yield from (_figures(*job) for job in jobs)
         return

@@ -42,6 +42,9 @@ class Proactive:
         reserved: share of a core that is reserved for an instance.
         combine: of what was estimated from the past and what the parents expect, the larger
             ("max", cautious) or the smaller ("min").
+        minimum: instances of the operator, at least.
+        maximum: instances of the operator, at most; None for no bound. Siblings part what is left
+            up to it among themselves, so that all together do not pass it.
     """
 
     iteration: float = 5.0
@@ -52,6 +55,8 @@ class Proactive:
     weight: float = 0.3
     reserved: float = 1.0
     combine: Literal["max", "min"] = "max"
+    minimum: int = 1
+    maximum: int | None = None
 
     def __post_init__(self) -> None:
         for name in ("beta", "margin", "reserved"):
@@ -96,7 +101,9 @@ class AutoscalePlus:
         thresholds: Thresholds | None = None,
     ) -> None:
         self.settings = settings = settings or Proactive()
-        self.forecast = Forecast(settings.iteration, settings.window, settings.settle)
+        self.forecast = Forecast(
+            settings.iteration, settings.window, settings.settle, newcomer=True
+        )
         self._fallback = Probabilistic(random, thresholds)
         self._acted = False
 
@@ -109,7 +116,7 @@ class AutoscalePlus:
         if report.usable is not None:
             usable = min(usable, report.usable)
         latency = 1.0 / observation.capacity if report.latency is None else report.latency
-        row = report.siblings
+        row, was_paused = report.siblings, self.forecast.paused
         load = observation.load * len(row) if report.load is None else report.load
         self.forecast.note(
             Sample(
@@ -122,7 +129,7 @@ class AutoscalePlus:
                 reserved=reserved_capacity(latency, settings.reserved, settings.margin),
             )
         )
-        if not self.forecast.paused:
+        if was_paused and not self.forecast.paused:
             self._acted = False
 
     def decide(self, observation: Observation) -> Decision:
@@ -155,8 +162,11 @@ class AutoscalePlus:
         sample, estimate = self.forecast.last, self.expected_input()
         if sample is None or estimate is None:
             return None
-        ideal = estimate / sample.capacity
-        return ideal, max(1, ceil(estimate / sample.reserved - ROUNDING))
+        settings = self.settings
+        wanted = max(settings.minimum, ceil(estimate / sample.reserved - ROUNDING))
+        if settings.maximum is not None:
+            wanted = min(wanted, settings.maximum)
+        return estimate / sample.capacity, wanted
 
     def _step(self, observation: Observation, sample: Sample) -> Decision:
         degree = self.degree()
@@ -166,7 +176,10 @@ class AutoscalePlus:
         count = len(row)
         if ideal > count:
             # Reserved capacity may be the larger one where little of it is usable just now.
-            each, rest = divmod(max(1, wanted - count), count)
+            missing = max(1, wanted - count)
+            if self.settings.maximum is not None:
+                missing = min(missing, max(0, self.settings.maximum - count))
+            each, rest = divmod(missing, count)
             number = each + (row.index(me) < rest)
             return Duplicate(number) if number else STAY
         if ideal >= self.settings.beta * count or observation.keeper:

@@ -40,4 +40,6 @@ def proactive_settings(rules: "ScaleRules") -> Proactive:
         weight=rules.cpu_weight,
         reserved=rules.cpu_reserved,
         combine=rules.combine,
+        minimum=rules.minimum,
+        maximum=rules.maximum,
     )
