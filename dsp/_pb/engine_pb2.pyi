@@ -48,14 +48,30 @@ class EngineProgress(_message.Message):
     def __init__(self, done: _Optional[_Iterable[int]] = ..., delivered: _Optional[int] = ..., records: _Optional[int] = ..., bytes: _Optional[int] = ..., window: _Optional[int] = ..., batch: _Optional[int] = ..., worked: _Optional[int] = ...) -> None: ...
 
 class EngineDemand(_message.Message):
-    __slots__ = ("siblings", "load", "keeper")
+    __slots__ = ("siblings", "load", "keeper", "pending", "expected", "latency", "usable")
     SIBLINGS_FIELD_NUMBER: _ClassVar[int]
     LOAD_FIELD_NUMBER: _ClassVar[int]
     KEEPER_FIELD_NUMBER: _ClassVar[int]
+    PENDING_FIELD_NUMBER: _ClassVar[int]
+    EXPECTED_FIELD_NUMBER: _ClassVar[int]
+    LATENCY_FIELD_NUMBER: _ClassVar[int]
+    USABLE_FIELD_NUMBER: _ClassVar[int]
     siblings: _containers.RepeatedCompositeFieldContainer[_scaling_pb2.ScaleMember]
     load: float
     keeper: _scaling_pb2.ScaleMember
-    def __init__(self, siblings: _Optional[_Iterable[_Union[_scaling_pb2.ScaleMember, _Mapping]]] = ..., load: _Optional[float] = ..., keeper: _Optional[_Union[_scaling_pb2.ScaleMember, _Mapping]] = ...) -> None: ...
+    pending: float
+    expected: float
+    latency: float
+    usable: float
+    def __init__(self, siblings: _Optional[_Iterable[_Union[_scaling_pb2.ScaleMember, _Mapping]]] = ..., load: _Optional[float] = ..., keeper: _Optional[_Union[_scaling_pb2.ScaleMember, _Mapping]] = ..., pending: _Optional[float] = ..., expected: _Optional[float] = ..., latency: _Optional[float] = ..., usable: _Optional[float] = ...) -> None: ...
+
+class EngineShare(_message.Message):
+    __slots__ = ("latency", "usable")
+    LATENCY_FIELD_NUMBER: _ClassVar[int]
+    USABLE_FIELD_NUMBER: _ClassVar[int]
+    latency: float
+    usable: float
+    def __init__(self, latency: _Optional[float] = ..., usable: _Optional[float] = ...) -> None: ...
 
 class EngineEnd(_message.Message):
     __slots__ = ()

@@ -8,6 +8,7 @@ from dsp.core.types import NodeId
 from dsp.scaling.events import ScaleMessage
 from dsp.scaling.place import Place
 from dsp.stream.batch import Batch
+from dsp.scaling.usable import CpuUse
 from dsp.stream.coordination import ScalingStep
 from dsp.stream.inlet import Arrival
 from dsp.stream.parcels import Progress, Sent
@@ -80,6 +81,10 @@ class Home(Protocol):
 
     def stepped(self, step: ScalingStep) -> None:
         """A scaling step of an instance is over."""
+        ...
+
+    def cpu_use(self, busy: float) -> CpuUse:
+        """How the core of an instance is used whose body works for such a share of the time."""
         ...
 
     def clock(self) -> float:

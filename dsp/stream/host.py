@@ -18,9 +18,12 @@ from dsp.core.types import Lane, NodeId, Peer
 from dsp.errors import ClosedError
 from dsp.scaling.place import Place
 from dsp.scaling.status import Status
+from dsp.scaling.usable import CpuUse
 from dsp.stream.coordination import ScalingStep
+from dsp.stream.cpu import CpuMeter, make_meter
 from dsp.stream.deciding import Deciders
 from dsp.stream.figures import figures_of
+from dsp.stream.foresight import foreseer
 from dsp.stream.graph import Graph, Kind
 from dsp.stream.instance import Instance
 from dsp.stream.offsets import OffsetStore
@@ -74,6 +77,7 @@ class Host(Router):
         self._make_decider = make_decider
         self._random = random
         self._virtual = isinstance(self._loop, VirtualTimeLoop)
+        self._cpu: CpuMeter | None = None
         self._tasks: dict[asyncio.Task[Any], None] = {}
         self._closing: set[asyncio.Task[None]] = set()
         self._finals: list[dict[str, Any]] = []
@@ -85,6 +89,12 @@ class Host(Router):
         self._failed: asyncio.Future[None] = self._loop.create_future()
         directory = config.stream.state_directory
         self._store = OffsetStore(directory, graph.name) if directory else None
+
+    def cpu_use(self, busy: float) -> CpuUse:
+        """How the core of an instance is used whose body works for such a share of the time."""
+        if self._cpu is None:
+            self._cpu = make_meter()
+        return self._cpu.use(busy, max(1, len(self.instances)))
 
     def clock(self) -> float:
         """The time that batches are born by: the same in all processes of a machine."""
@@ -136,10 +146,16 @@ class Host(Router):
             self._failed.exception()
 
     def create(self, place: Place, parent: Peer | None = None) -> Instance:
-        """Create an instance, idle until it is started."""
+        """Create an instance, idle until it is started.
+
+        Raises:
+            MissingExtraError: it decides by figures that cannot be taken here.
+        """
         name = place.member.id
         chosen = self._make_decider(place.member.operator, self._random)
         decider, period = chosen if chosen is not None else (None, 1.0)
+        if foreseer(decider) is not None and self._cpu is None:
+            self._cpu = make_meter()
         instance = Instance(
             self,
             place,

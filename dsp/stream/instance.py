@@ -15,7 +15,7 @@ from dsp._pb.engine_pb2 import EngineEnd, EngineEndAck, EngineGone, EngineProgre
 from dsp.core.envelope import Envelope
 from dsp.core.machine import PeerLost, Received
 from dsp.core.types import NodeId
-from dsp.scaling.deciders import Decider, Observation
+from dsp.scaling.deciders import Decider, Observation, proactive_settings
 from dsp.scaling.events import (
     LeaveRequested,
     Member,
@@ -30,12 +30,13 @@ from dsp.stream.batch import Batch
 from dsp.stream.coordination import Coordinator, ScalingStep, Wish
 from dsp.stream.ending import Ending
 from dsp.stream.exclusion import Exclusion, excluding_edges
+from dsp.stream.foresight import Foresight, foreseer
 from dsp.stream.graph import Graph, Grouping, Kind
 from dsp.stream.groupings.making import Groupings
 from dsp.stream.home import Home
 from dsp.stream.inlet import Arrival, Inlet
 from dsp.stream.metering import make_metering
-from dsp.stream.observing import Observer, room_for
+from dsp.stream.observing import SLOW_START, Observer, room_for
 from dsp.stream.offsets import OffsetStore
 from dsp.stream.outlet import Outlet
 from dsp.stream.parcels import Limits, Progress
@@ -62,6 +63,8 @@ COORDINATION = frozenset({"mutex", "engine_core", "engine_enter", "engine_entere
 BY_KEY = (Grouping.KEY, Grouping.PARTIAL_KEY)
 # Room at an instance of which it is not known yet how fast it is.
 FIRST_ROOM = 128, 16
+# What an instance says of its room meanwhile: as before.
+NO_NEWS = 0, 0
 
 
 def _nothing() -> None:
@@ -126,6 +129,7 @@ class Instance(Speaker):
             self.operator.name, incoming, groupings, self._tell_cost, self._loop.time
         )
         excluding = config.scaling.coordination == "2fgme"
+        is_source = self.operator.kind is Kind.SOURCE
         self.observer = Observer(
             home,
             self.machine,
@@ -133,6 +137,12 @@ class Instance(Speaker):
             self.outlet,
             by_key=by_key,
             name_keepers=excluding,
+            foresight=Foresight(
+                proactive_settings(config.scaling.of(self.operator.name)),
+                foreseer(decider),
+                is_source=is_source,
+            ),
+            behind=(lambda: self.operator.body.waiting) if is_source else (lambda: None),
         )
         self.active_since: float | None = None
         self._wish: Wish | None = None
@@ -165,7 +175,7 @@ class Instance(Speaker):
         )
         self.reader: Reader | None = None
         self.worker: Worker | None = None
-        if self.operator.kind is Kind.SOURCE:
+        if is_source:
             sources = [each.name for each in graph.sources()]
             self.reader = Reader(
                 self.operator,
@@ -324,6 +334,8 @@ class Instance(Speaker):
                     self.coordinator.keeper_is(
                         Member(self.operator.name, keeper.generation, NodeId(keeper.id))
                     )
+            case "engine_share":
+                self.observer.heard(sender, envelope.engine_share)
             case "engine_end":
                 self.ending.heard(sender)
                 self.look_later()
@@ -502,8 +514,11 @@ class Instance(Speaker):
             before, room = granted
             if abs(capacity - before) <= SAME_CAPACITY * before:
                 return room
-        room = room_for(self._config, capacity, max(1, self._before), FIRST_ROOM)
-        self._granted = (capacity, room) if capacity is not None else None
+        worked = self.metrics.total_worked if self.operator.capacity is None else None
+        room = room_for(self._config, capacity, max(1, self._before), NO_NEWS, worked)
+        # Room grows with what was worked on, until that bounds it no more.
+        grown = worked is None or SLOW_START * worked >= self._config.window_records
+        self._granted = (capacity, room) if capacity is not None and grown else None
         return room
 
     def _limits(self, target: str) -> Limits:

@@ -128,6 +128,15 @@ class Outlet:
         """Batches that are not done."""
         return len(self._open) + len(self._homeless)
 
+    def waiting(self, operator: str) -> int:
+        """Records for an operator that none of its instances has begun to work on."""
+        gathering = self._gatherings.get(operator)
+        waiting = gathering.records if gathering is not None else 0
+        for name in self._instance.routes(operator):
+            if (account := self._accounts.get(name)) is not None:
+                waiting += account.records
+        return waiting
+
     @property
     def _gathered(self) -> int:
         return sum(each.records for each in self._distributions.values())
@@ -205,8 +214,13 @@ class Outlet:
     def _account(self, name: NodeId, edge: Edge) -> Account:
         account = self._accounts.get(name)
         if account is None:
+            # Of a newcomer nothing is known but that its siblings take so much.
             limits = self._limits[edge.target]
-            account = self._accounts[name] = Account(limits.window, limits.batch)
+            known = [self._accounts.get(each) for each in self._instance.routes(edge.target)]
+            window = min((each.window for each in known if each), default=limits.window)
+            batch = min((each.batch for each in known if each), default=limits.batch)
+            account = Account(min(window, limits.window), min(batch, limits.batch))
+            self._accounts[name] = account
         return account
 
     async def _wait(self) -> None:

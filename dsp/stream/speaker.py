@@ -208,16 +208,6 @@ class Speaker:
         arrival = Arrival(self.name, self.operator.name, number, records, sent.size, sent.born)
         self._home.adopt(sent.to, arrival, token)
 
-    def relay(self, to: NodeId, batch: Batch) -> Token | None:
-        """Let an instance of this process process records now, if it can."""
-        return self._home.relay(self.operator.name, to, batch)
-
-    def adopt(self, sent: Sent, token: Token) -> None:
-        """Have who processed records tell when they are done."""
-        number, records = sent.sequence, len(sent.ids)
-        arrival = Arrival(self.name, self.operator.name, number, records, sent.size, sent.born)
-        self._home.adopt(sent.to, arrival, token)
-
     def is_local(self, name: NodeId) -> bool:
         """Whether an instance is in this process."""
         return self._home.is_local(name)

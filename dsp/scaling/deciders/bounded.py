@@ -58,16 +58,19 @@ class Bounded:
     Args:
         inner: who decides.
         bounds: within what.
+
+    Attributes:
+        inner: who decides.
     """
 
     def __init__(self, inner: Decider, bounds: Bounds) -> None:
-        self._inner = inner
+        self.inner = inner
         self._bounds = bounds
         self._actions: deque[tuple[float, int]] = deque()
 
     def decide(self, observation: Observation) -> Decision:
         """Say what the instance does now."""
-        decision = self._bound(self._inner.decide(observation), observation)
+        decision = self._bound(self.inner.decide(observation), observation)
         if not isinstance(decision, Stay):
             self._actions.append((observation.now, _size(decision)))
         return decision
