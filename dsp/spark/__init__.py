@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from dsp.spark.errors import (
-        FunctionFailed,
         JobFailed,
+        RecordFailed,
         SchemaMismatch,
         SparkConflict,
         SparkError,
@@ -16,8 +16,14 @@ if TYPE_CHECKING:
         SparkUnreachable,
     )
     from dsp.spark.session import Lease, SparkSettings, hold
+    from dsp.spark.stage_body import SparkStage
+    from dsp.spark.stages import column, sql, stage
 
 __all__ = [
+    "stage",
+    "sql",
+    "column",
+    "SparkStage",
     "SparkSettings",
     "Lease",
     "hold",
@@ -26,11 +32,15 @@ __all__ = [
     "SparkConflict",
     "SparkUnreachable",
     "SchemaMismatch",
-    "FunctionFailed",
+    "RecordFailed",
     "JobFailed",
 ]
 
 _HOMES = {
+    "stage": "stages",
+    "sql": "stages",
+    "column": "stages",
+    "SparkStage": "stage_body",
     "SparkSettings": "session",
     "Lease": "session",
     "hold": "session",
@@ -39,7 +49,7 @@ _HOMES = {
     "SparkConflict": "errors",
     "SparkUnreachable": "errors",
     "SchemaMismatch": "errors",
-    "FunctionFailed": "errors",
+    "RecordFailed": "errors",
     "JobFailed": "errors",
 }
 
