@@ -3,8 +3,7 @@
 
 PYTHON ?=
 RUN_EXTRAS := cli,zmq
-# All extras but spark, which is 456 MB and which nothing uses yet; it joins with its first test.
-TEST_EXTRAS := cli,testing,zmq,grpc,kafka,arrow,balance,lab,metrics
+TEST_EXTRAS := cli,testing,zmq,grpc,kafka,arrow,spark,balance,lab,metrics
 
 # Most tests wait more than they compute; those of one file share brokers and stay together.
 WORKERS := -n 2 --dist loadfile

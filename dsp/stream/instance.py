@@ -27,6 +27,7 @@ from dsp.scaling.place import Place
 from dsp.scaling.service import ScaleRequest, ScaleTrigger
 from dsp.scaling.status import Status
 from dsp.stream.batch import Batch
+from dsp.stream.bodies import BulkBody
 from dsp.stream.coordination import Coordinator, ScalingStep, Wish
 from dsp.stream.ending import Ending
 from dsp.stream.exclusion import Exclusion, excluding_edges
@@ -514,10 +515,12 @@ class Instance(Speaker):
             before, room = granted
             if abs(capacity - before) <= SAME_CAPACITY * before:
                 return room
+        body = self.operator.body
+        most = body.most_records if isinstance(body, BulkBody) else 0
         worked = self.metrics.total_worked if self.operator.capacity is None else None
-        room = room_for(self._config, capacity, max(1, self._before), NO_NEWS, worked)
+        room = room_for(self._config, capacity, max(1, self._before), NO_NEWS, worked, most)
         # Room grows with what was worked on, until that bounds it no more.
-        grown = worked is None or SLOW_START * worked >= self._config.window_records
+        grown = worked is None or SLOW_START * worked >= max(self._config.window_records, 2 * most)
         self._granted = (capacity, room) if capacity is not None and grown else None
         return room
 

@@ -61,6 +61,7 @@ class MetricCollector:
         self._threads = threads
         self._declared = capacity
         self._recent_seconds = self._recent_records = 0.0
+        self._rated: float | None = None
         self._since = now
         self._arrived = self._processed = 0
         self._busy = 0.0
@@ -84,6 +85,10 @@ class MetricCollector:
             self._recent_seconds = FADING * self._recent_seconds + seconds
             self._recent_records = FADING * self._recent_records + records
 
+    def rated(self, capacity: float | None) -> None:
+        """The body says how many records per second a thread can take; None if it cannot tell."""
+        self._rated = capacity
+
     def gave(self, records: int) -> None:
         """Records came out."""
         self.total_out += records
@@ -104,6 +109,8 @@ class MetricCollector:
         """Records per second that the instance can process, as far as is known."""
         if self._declared is not None:
             return self._declared
+        if self._rated is not None:
+            return self._rated * self._threads
         if not self._recent_seconds:
             return None
         return self._threads * self._recent_records / self._recent_seconds

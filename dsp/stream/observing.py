@@ -198,6 +198,7 @@ def room_for(
     senders: int,
     unknown: tuple[int, int],
     worked: int | None = None,
+    most: int = 0,
 ) -> tuple[int, int]:
     """Records that each sender may have under way to an instance, and in one batch.
 
@@ -208,11 +209,13 @@ def room_for(
         unknown: the answer then.
         worked: records that this knowledge comes from; None if it was declared. What an instance
             was quick with at first says little about what comes next, so room grows with it.
+        most: records of a call, for a body that takes many; room is kept for the next call too.
     """
     if capacity is None:
         return unknown
     batch = max(1, min(config.batch_records, int(capacity * config.batch_time)))
-    window = min(config.window_records, int(capacity * config.window_time) // senders)
+    bound = max(config.window_records, 2 * most // senders)
+    window = min(bound, int(capacity * config.window_time) // senders)
     if worked is not None:
         window = min(window, SLOW_START * worked)
     return max(batch + 1, window), batch

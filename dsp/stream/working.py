@@ -7,13 +7,16 @@ from dataclasses import dataclass, field
 from functools import partial
 from itertools import compress
 from time import perf_counter
+from typing import TYPE_CHECKING
 
 from dsp.errors import CodecError
 from dsp.stream.batch import Batch, child, chosen
+from dsp.stream.bodies import BulkBody
 from dsp.stream.fitting import fit
 from dsp.stream.graph import DEAD_LETTERS, Edge, Kind, Operator
 from dsp.stream.groupings.owners import rows_of
 from dsp.stream.inlet import Arrival, Inlet
+from dsp.stream.joining import join
 from dsp.stream.letters import DeadLetters
 from dsp.stream.metering import Metering
 from dsp.stream.metrics import MetricCollector
@@ -22,9 +25,11 @@ from dsp.stream.parcels import Made
 from dsp.stream.runners import Runner
 from dsp.stream.seen import Seen
 from dsp.stream.signatures import is_async
-from dsp.stream.sinks.base import Sink
 from dsp.stream.steps import Failure, Outcome, Step
 from dsp.stream.tokens import Token
+
+if TYPE_CHECKING:
+    from dsp.stream.sinks.base import Sink
 
 __all__ = ["Worker", "make_fitting"]
 
@@ -57,6 +62,7 @@ class _Call:
     reported: bool = False
 
 
+# What came out of a batch: records for edges, those that failed, and what they took.
 Result = tuple[list[Made], list[Failure], Measured | None]
 
 
@@ -113,6 +119,8 @@ class Worker:
         self._changed = changed
         self._seen = Seen() if operator.kind is Kind.SINK else None
         self._sink: Sink | None = operator.body if operator.kind is Kind.SINK else None
+        self._bulk = operator.body if isinstance(operator.body, BulkBody) else None
+        self._opening = asyncio.Lock()
         self._opened = False
         self._dropped = 0
         self._calls: dict[int, _Call] = {}
@@ -128,8 +136,9 @@ class Worker:
 
     async def run(self) -> None:
         """Work. Ends by cancellation."""
-        if self._sink is not None:
-            await self._open(self._sink)
+        async with self._opening:  # of several workers the first
+            if not self._opened:
+                await self._open()
         while True:
             arrivals = await self._inlet.take(self._records_at_once())
             self.busy += 1
@@ -141,7 +150,12 @@ class Worker:
             if not self._inlet.empty:
                 await asyncio.sleep(0)  # others have their turn, as they have while it waits
 
-    async def _open(self, sink: Sink) -> None:
+    async def _open(self) -> None:
+        if self._bulk is not None:
+            await self._runner.call(self._bulk.open, 0)
+            self._opened = True
+        if (sink := self._sink) is None:
+            return
         self._opened = True
         sink.drop_repeats = self._drop_repeats
         if is_async(sink.open):
@@ -150,31 +164,35 @@ class Worker:
             await self._runner.call(sink.open, 0)
 
     async def close(self) -> None:
-        """Close the sink, if this is one, once no call of it is under way."""
-        sink = self._sink
-        if sink is None or not self._opened:
+        """Close the sink or the body, if it is one to be closed, once no call is under way."""
+        body: Sink | BulkBody | None = self._bulk if self._sink is None else self._sink
+        if body is None or not self._opened:
             return
         self._opened = False
-        if is_async(sink.close):
-            await sink.close()
+        if self._sink is not None and is_async(self._sink.close):
+            await self._sink.close()
             return
         # In the worker thread, after the call that may still be there. One that hangs is not
         # waited for.
-        closing = asyncio.ensure_future(self._runner.call(sink.close, 0))
+        closing = asyncio.ensure_future(self._runner.call(body.close, 0))
         await asyncio.wait([closing], timeout=CLOSE_PATIENCE)
         if closing.done():
             closing.result()
         else:
             closing.cancel()
-            logger.error("%s: the sink hangs, and is not closed", self._name)
+            what = "sink" if self._sink is not None else "body"
+            logger.error("%s: the %s hangs, and is not closed", self._name, what)
 
     def _records_at_once(self) -> int:
+        if self._bulk is not None:
+            return self._bulk.records_at_once
         capacity = self._metrics.capacity
         if capacity is None:
             return 1
         return self._runner.at_once(max(1, min(self._most, int(capacity * self._batch_time))))
 
-    async def _take_through(self, arrivals: list[Arrival]) -> None:
+    async def _take_through(self, taken: list[Arrival]) -> None:
+        arrivals = taken
         loop = asyncio.get_running_loop()
         records = sum(arrival.records for arrival in arrivals)
         declared = self._declared(arrivals)
@@ -187,13 +205,14 @@ class Worker:
                 results = [await self._process_async(arrival) for arrival in arrivals]
             else:
                 # The owners of keys may change meanwhile; then records are split again.
-                results = await self._runner.call(
-                    lambda: [self._process(arrival) for arrival in arrivals], records, seconds
-                )
+                work = self._process_one_by_one if self._bulk is None else self._process_joined
+                arrivals, results = await self._runner.call(lambda: work(taken), records, seconds)
         finally:
             del self._calls[id(call)]
         seconds = loop.time() - started
         self._metrics.worked(records, seconds)
+        if self._bulk is not None:
+            self._metrics.rated(self._bulk.capacity)
         if self._metering is not None:
             for place, (arrival, result) in enumerate(zip(arrivals, results, strict=True)):
                 self._measured(arrival, result, None if declared is None else declared[place])
@@ -211,6 +230,8 @@ class Worker:
 
     def _declared(self, arrivals: list[Arrival]) -> list[list[float]] | None:
         """What each record takes in a world, if that differs or somebody wants to know it."""
+        if self._bulk is not None:
+            return None  # batches are put together: what each took is not known
         if self._metering is None and not callable(self._operator.service_time):
             return None
         declared: list[list[float]] = []
@@ -249,6 +270,7 @@ class Worker:
         return (
             self._inlet.is_awaited
             and not self._step.is_async
+            and self._bulk is None
             and self._metering is None
             and self._runner.is_short(self._inlet.waiting + records)
             and self._outlet.takes_more
@@ -313,6 +335,9 @@ class Worker:
 
     # -- in a worker thread ---------------------------------------------------------------
 
+    def _process_one_by_one(self, arrivals: list[Arrival]) -> tuple[list[Arrival], list[Result]]:
+        return arrivals, [self._process(arrival) for arrival in arrivals]
+
     def _process(self, arrival: Arrival) -> Result:
         try:
             batch = arrival.decoded(self._incoming[arrival.operator].codec)
@@ -329,8 +354,24 @@ class Worker:
             measured.total = perf_counter() - started
         return *self._finish(batch, outcome), measured
 
+    def _process_joined(self, arrivals: list[Arrival]) -> tuple[list[Arrival], list[Result]]:
+        whole = join(arrivals, self._read)
+        results: list[Result] = []
+        for each in whole:
+            if isinstance(each.batch, CodecError):
+                results.append(([], [_unreadable(each.arrival, each.batch)], None))
+            else:
+                results.append(self._ran(each.batch))
+        return [each.arrival for each in whole], results
+
+    def _read(self, arrival: Arrival) -> Batch:
+        batch = arrival.decoded(self._incoming[arrival.operator].codec)
+        return self._fresh(arrival.operator, batch)
+
     def _through(self, source: str, batch: Batch) -> Result:
-        batch = self._fresh(source, batch)
+        return self._ran(self._fresh(source, batch))
+
+    def _ran(self, batch: Batch) -> Result:
         outcome = self._step.run(batch) if len(batch) else Outcome()
         return *self._finish(batch, outcome), None
 
@@ -367,7 +408,7 @@ class Worker:
         kept = chosen(batch.values, [place for place, new in enumerate(fresh) if new])
         return Batch(kept, list(compress(batch.ids, fresh)), batch.born)
 
-    def _finish(self, batch: Batch, outcome: Outcome) -> tuple[list[Made], list[Failure]]:
+    def _finish(self, batch: Batch, outcome: Outcome) -> Result:
         if self._seen is not None:
             self._seen.add(batch.ids)
             assert self._sink is not None

@@ -1,0 +1,69 @@
+"""Apache Spark: stages of a pipeline that run on it, bodies as its functions, whole graphs.
+
+An extra: ``pip install 'dsp[spark]'``. Importing this package loads neither PySpark nor Java.
+"""
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from dsp.spark.errors import (
+        JobFailed,
+        RecordFailed,
+        SchemaMismatch,
+        SparkConflict,
+        SparkError,
+        SparkUnavailable,
+        SparkUnreachable,
+    )
+    from dsp.spark.session import Lease, SparkSettings, hold
+    from dsp.spark.stage_body import SparkStage
+    from dsp.spark.stages import column, sql, stage
+
+__all__ = [
+    "stage",
+    "sql",
+    "column",
+    "SparkStage",
+    "SparkSettings",
+    "Lease",
+    "hold",
+    "SparkError",
+    "SparkUnavailable",
+    "SparkConflict",
+    "SparkUnreachable",
+    "SchemaMismatch",
+    "RecordFailed",
+    "JobFailed",
+]
+
+_HOMES = {
+    "stage": "stages",
+    "sql": "stages",
+    "column": "stages",
+    "SparkStage": "stage_body",
+    "SparkSettings": "session",
+    "Lease": "session",
+    "hold": "session",
+    "SparkError": "errors",
+    "SparkUnavailable": "errors",
+    "SparkConflict": "errors",
+    "SparkUnreachable": "errors",
+    "SchemaMismatch": "errors",
+    "RecordFailed": "errors",
+    "JobFailed": "errors",
+}
+
+
+def __getattr__(name: str) -> object:
+    home = _HOMES.get(name)
+    if home is None:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from importlib import import_module
+
+    value: object = getattr(import_module(f"{__name__}.{home}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})
