@@ -24,6 +24,7 @@ from dsp.scaling.events import (
 from dsp.scaling.place import Place
 from dsp.scaling.service import ScaleRequest, ScaleTrigger
 from dsp.scaling.status import Status
+from dsp.stream.bodies import BulkBody
 from dsp.stream.ending import Ending
 from dsp.stream.graph import Graph, Grouping, Kind
 from dsp.stream.home import Home
@@ -341,7 +342,9 @@ class Instance(Speaker):
 
     def _grant(self) -> tuple[int, int]:
         senders = max(1, len(self.machine.neighbours.side(self.machine.place.upstream)))
-        return room_for(self._config, self.metrics.capacity, senders, FIRST_ROOM)
+        body = self.operator.body
+        most = body.most_records if isinstance(body, BulkBody) else 0
+        return room_for(self._config, self.metrics.capacity, senders, FIRST_ROOM, most)
 
     def _limits(self, target: str) -> Limits:
         config, capacity = self._config, self._graph.operators[target].capacity

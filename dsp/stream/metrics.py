@@ -56,6 +56,7 @@ class MetricCollector:
         self._threads = threads
         self._declared = capacity
         self._service_time: float | None = None
+        self._rated: float | None = None
         self._since = now
         self._arrived = self._processed = 0
         self._blocked = 0.0
@@ -78,6 +79,10 @@ class MetricCollector:
             before = self._service_time
             self._service_time = each if before is None else before + SMOOTHING * (each - before)
 
+    def rated(self, capacity: float | None) -> None:
+        """The body says how many records per second a thread can take; None if it cannot tell."""
+        self._rated = capacity
+
     def gave(self, records: int) -> None:
         """Records came out."""
         self.total_out += records
@@ -98,6 +103,8 @@ class MetricCollector:
         """Records per second that the instance can process, as far as is known."""
         if self._declared is not None:
             return self._declared
+        if self._rated is not None:
+            return self._rated * self._threads
         if not self._service_time:
             return None
         return self._threads / self._service_time

@@ -112,7 +112,11 @@ class Observer:
 
 
 def room_for(
-    config: "StreamConfig", capacity: float | None, senders: int, unknown: tuple[int, int]
+    config: "StreamConfig",
+    capacity: float | None,
+    senders: int,
+    unknown: tuple[int, int],
+    most: int = 0,
 ) -> tuple[int, int]:
     """Records that each sender may have under way to an instance, and in one batch.
 
@@ -121,9 +125,11 @@ def room_for(
         capacity: records per second of the instance; None if it is not known.
         senders: how many share the room.
         unknown: the answer then.
+        most: records of a call, for a body that takes many; room is kept for the next call too.
     """
     if capacity is None:
         return unknown
     batch = max(1, min(config.batch_records, int(capacity * config.batch_time)))
-    window = min(config.window_records, int(capacity * config.window_time) // senders)
+    bound = max(config.window_records, 2 * most // senders)
+    window = min(bound, int(capacity * config.window_time) // senders)
     return max(batch + 1, window), batch

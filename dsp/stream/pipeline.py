@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from dsp.stream.bodies import BulkBody
 from dsp.stream.codecs import Codec, JsonCodec, make_codec
 from dsp.stream.graph import DEAD_LETTERS, Edge, Graph, Grouping, Kind, Operator
 from dsp.stream.signatures import name_of
@@ -179,7 +180,7 @@ class Stream:
         codec: "str | type[Message] | Codec | None" = None,
         elastic: bool = True,
         instances: int = 1,
-        threads: int = 1,
+        threads: int | None = None,
         minimum: int = 1,
         maximum: int | None = None,
         capacity: float | None = None,
@@ -195,12 +196,15 @@ class Stream:
             elastic: False where state cannot be partitioned: it stays at one instance.
             instances: how many it starts with.
             threads: worker threads of each instance; for an async body, calls at the same time.
+                What the body asks for, or 1, without it.
             minimum: instances, at least.
             maximum: instances, at most.
             capacity: records per second of one instance, if known; else it is measured.
             service_time: seconds per record in a world, where bodies cost no time.
         """
         pipeline = self.pipeline
+        if threads is None:
+            threads = body.threads if isinstance(body, BulkBody) else 1
         if name is None:
             own = name_of(body)
             name = pipeline._unused(kind.value) if own == "<lambda>" else own

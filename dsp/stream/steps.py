@@ -14,6 +14,7 @@ from typing import Any
 
 from dsp.errors import CodecError
 from dsp.stream.batch import Batch, children, composed
+from dsp.stream.bodies import BatchFailed, BulkBody
 from dsp.stream.codecs import to_columns, to_rows
 from dsp.stream.graph import Kind, Operator
 from dsp.stream.signatures import is_async
@@ -63,6 +64,7 @@ class Step:
         self._call: Callable[..., Any] = body.write if operator.kind is Kind.SINK else body
         self.is_async = is_async(self._call)
         self._columnar = operator.columnar
+        self._bulk = isinstance(body, BulkBody)
         self._attempt = {
             Kind.MAP: self._map,
             Kind.FILTER: self._filter,
@@ -82,10 +84,19 @@ class Step:
             raise
         except PartlyWritten as partly:
             return self._from(batch, partly)
+        except BatchFailed as failed:
+            return self._again(batch, failed, self._retries if failed.retryable else 0)
         except Exception as error:
             if len(batch) > 1:
-                return self._one_by_one(batch)
-            return self._again(batch, error)
+                return self._halves(batch) if self._bulk else self._one_by_one(batch)
+            return self._again(batch, error, self._retries)
+
+    def _halves(self, batch: Batch) -> Outcome:
+        """Look for the records that a dear body fails on in few calls."""
+        middle = len(batch) // 2
+        outcome = self.run(batch.part(0, middle))
+        outcome.add(self.run(batch.part(middle, len(batch))))
+        return outcome
 
     def _from(self, batch: Batch, partly: PartlyWritten) -> Outcome:
         """Go on with the record that a sink stumbled over: those before it must not come again."""
@@ -94,7 +105,7 @@ class Step:
         while place < len(batch):
             place += partly.taken
             single = batch.part(place, place + 1)
-            outcome.add(self._again(single, _cause(partly)))
+            outcome.add(self._again(single, _cause(partly), self._retries))
             place += 1
             try:
                 self._attempt(self._converted(batch.part(place, len(batch))))
@@ -111,17 +122,17 @@ class Step:
         outcome.batches = _together(outcome.batches)
         return outcome
 
-    def _again(self, single: Batch, error: Exception) -> Outcome:
-        for _ in range(self._retries):
+    def _again(self, batch: Batch, error: Exception, retries: int) -> Outcome:
+        for _ in range(retries):
             try:
-                return Outcome(self._attempt(self._converted(single)))
+                return Outcome(self._attempt(self._converted(batch)))
             except SinkBroken:
                 raise
             except PartlyWritten as partly:
                 error = _cause(partly)
             except Exception as again:
                 error = again
-        return Outcome(failures=[_failure(single, error)])
+        return Outcome(failures=[_failure(each, error) for each in _singles(batch)])
 
     def _converted(self, batch: Batch) -> Batch:
         """Turn rows into columns or back, if the edge brings the other kind."""

@@ -7,11 +7,13 @@ from itertools import compress
 
 from dsp.errors import CodecError
 from dsp.stream.batch import Batch, child, chosen
+from dsp.stream.bodies import BulkBody
 from dsp.stream.codecs import encode
 from dsp.stream.fitting import fit
 from dsp.stream.graph import DEAD_LETTERS, Edge, Grouping, Kind, Operator
 from dsp.stream.groupings import split
 from dsp.stream.inlet import Arrival, Inlet
+from dsp.stream.joining import join
 from dsp.stream.letters import DeadLetters
 from dsp.stream.metrics import MetricCollector
 from dsp.stream.outlet import Outlet
@@ -28,6 +30,9 @@ logger = logging.getLogger(__name__)
 
 # Seconds that the end of an instance waits for its sink to let go.
 CLOSE_PATIENCE = 10.0
+
+# What came out of a batch: records for edges, and those that failed.
+Result = tuple[list[Made], list[Failure]]
 
 
 class Worker:
@@ -80,6 +85,8 @@ class Worker:
         self._changed = changed
         self._seen = Seen() if operator.kind is Kind.SINK else None
         self._sink: Sink | None = operator.body if operator.kind is Kind.SINK else None
+        self._bulk = operator.body if isinstance(operator.body, BulkBody) else None
+        self._opening = asyncio.Lock()
         self._opened = False
         self._dropped = 0
         self.busy = 0
@@ -94,8 +101,9 @@ class Worker:
 
     async def run(self) -> None:
         """Work. Ends by cancellation."""
-        if self._sink is not None:
-            await self._open(self._sink)
+        async with self._opening:  # of several workers the first
+            if not self._opened:
+                await self._open()
         while True:
             arrivals = await self._inlet.take(self._records_at_once())
             self.busy += 1
@@ -105,7 +113,12 @@ class Worker:
                 self.busy -= 1
             self._changed()
 
-    async def _open(self, sink: Sink) -> None:
+    async def _open(self) -> None:
+        if self._bulk is not None:
+            await self._runner.call(self._bulk.open, 0)
+            self._opened = True
+        if (sink := self._sink) is None:
+            return
         self._opened = True
         sink.drop_repeats = self._drop_repeats
         if is_async(sink.open):
@@ -114,31 +127,35 @@ class Worker:
             await self._runner.call(sink.open, 0)
 
     async def close(self) -> None:
-        """Close the sink, if this is one, once no call of it is under way."""
-        sink = self._sink
-        if sink is None or not self._opened:
+        """Close the sink or the body, if it is one to be closed, once no call is under way."""
+        body = self._bulk if self._sink is None else self._sink
+        if body is None or not self._opened:
             return
         self._opened = False
-        if is_async(sink.close):
-            await sink.close()
+        if is_async(body.close):
+            await body.close()
             return
         # In the worker thread, after the call that may still be there. One that hangs is not
         # waited for.
-        closing = asyncio.ensure_future(self._runner.call(sink.close, 0))
+        closing = asyncio.ensure_future(self._runner.call(body.close, 0))
         await asyncio.wait([closing], timeout=CLOSE_PATIENCE)
         if closing.done():
             closing.result()
         else:
             closing.cancel()
-            logger.error("%s: the sink hangs, and is not closed", self._name)
+            what = "sink" if self._sink is not None else "body"
+            logger.error("%s: the %s hangs, and is not closed", self._name, what)
 
     def _records_at_once(self) -> int:
+        if self._bulk is not None:
+            return self._bulk.records_at_once
         capacity = self._metrics.capacity
         if capacity is None:
             return 1
         return self._runner.at_once(max(1, min(self._most, int(capacity * self._batch_time))))
 
-    async def _take_through(self, arrivals: list[Arrival]) -> None:
+    async def _take_through(self, taken: list[Arrival]) -> None:
+        arrivals = taken
         loop = asyncio.get_running_loop()
         records = sum(arrival.records for arrival in arrivals)
         watch = loop.call_later(self._hang_after, self._report_hanging)
@@ -148,13 +165,14 @@ class Worker:
                 results = [await self._process_async(arrival) for arrival in arrivals]
             else:
                 # The owners of keys may change meanwhile; then records are split again.
-                results = await self._runner.call(
-                    lambda: [self._process(arrival) for arrival in arrivals], records
-                )
+                work = self._process_one_by_one if self._bulk is None else self._process_joined
+                arrivals, results = await self._runner.call(lambda: work(taken), records)
         finally:
             watch.cancel()
         seconds = loop.time() - started
         self._metrics.worked(records, seconds)
+        if self._bulk is not None:
+            self._metrics.rated(self._bulk.capacity)
         for arrival, (made, failures) in zip(arrivals, results, strict=True):
             for each in made:
                 self._metrics.gave(len(each.batch))
@@ -173,15 +191,31 @@ class Worker:
 
     # -- in a worker thread ---------------------------------------------------------------
 
-    def _process(self, arrival: Arrival) -> tuple[list[Made], list[Failure]]:
+    def _process_one_by_one(self, arrivals: list[Arrival]) -> tuple[list[Arrival], list[Result]]:
+        return arrivals, [self._process(arrival) for arrival in arrivals]
+
+    def _process(self, arrival: Arrival) -> Result:
         try:
             batch = self._read(arrival)
         except CodecError as error:
             return [], [_unreadable(arrival, error)]
+        return self._ran(batch)
+
+    def _process_joined(self, arrivals: list[Arrival]) -> tuple[list[Arrival], list[Result]]:
+        whole = join(arrivals, self._read)
+        results: list[Result] = []
+        for each in whole:
+            if isinstance(each.batch, CodecError):
+                results.append(([], [_unreadable(each.arrival, each.batch)]))
+            else:
+                results.append(self._ran(each.batch))
+        return [each.arrival for each in whole], results
+
+    def _ran(self, batch: Batch) -> Result:
         outcome = self._step.run(batch) if len(batch) else Outcome()
         return self._finish(batch, outcome)
 
-    async def _process_async(self, arrival: Arrival) -> tuple[list[Made], list[Failure]]:
+    async def _process_async(self, arrival: Arrival) -> Result:
         try:
             batch = self._read(arrival)
         except CodecError as error:
@@ -204,7 +238,7 @@ class Worker:
         kept = chosen(batch.values, [place for place, new in enumerate(fresh) if new])
         return Batch(kept, list(compress(batch.ids, fresh)), batch.born)
 
-    def _finish(self, batch: Batch, outcome: Outcome) -> tuple[list[Made], list[Failure]]:
+    def _finish(self, batch: Batch, outcome: Outcome) -> Result:
         if self._seen is not None:
             self._seen.add(batch.ids)
             assert self._sink is not None

@@ -1,5 +1,5 @@
 """The pytest plug-in: worlds as fixtures, tests over many seeds, failures that can be replayed;
-a real Kafka as a fixture.
+a real Kafka and a local Spark as fixtures.
 
 Loaded by pytest where dsp is installed. A test that takes the fixture ``world`` may be a plain
 function, or a coroutine function that then runs inside the world, in virtual time.
@@ -16,6 +16,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
     from dsp.testing.kafka import BrokerOptions, ExternalBroker, KafkaBroker
     from dsp.testing.world import World
 
@@ -113,6 +115,26 @@ def kafka_broker(
         if os.environ.get("CI", "").lower() in ("true", "1"):
             pytest.fail(f"CI=true, and there is no Kafka: {error}", pytrace=False)
         pytest.skip(f"no Kafka: {error}")
+
+
+@pytest.fixture(scope="session")
+def spark_session() -> "Iterator[SparkSession]":
+    """A Spark on two threads of this process, for the whole test run: dsp's stages use it too.
+
+    It takes seconds to start, so tests that share it are best kept in few files. Tests that take it
+    are skipped where there is no PySpark or no Java.
+    """
+    from dsp.errors import MissingExtraError
+    from dsp.spark import SparkSettings, SparkUnavailable, hold
+
+    try:
+        lease = hold(SparkSettings(master="local[2]"))
+    except (MissingExtraError, SparkUnavailable) as error:
+        if os.environ.get("CI", "").lower() in ("true", "1"):
+            pytest.fail(f"CI=true, and there is no Spark: {error}", pytrace=False)
+        pytest.skip(f"no Spark: {error}")
+    yield lease.session
+    lease.release()
 
 
 def _announce(config: pytest.Config) -> Callable[[str], None]:

@@ -6,10 +6,11 @@ fixture ``kafka_options`` to give it more listeners or other settings. ``start_b
 ``start_cluster`` give brokers of your own, to stop, kill and restart.
 """
 
+from dsp.cache import cache_folder
 from dsp.testing.kafka.broker import KafkaBroker, start_broker, start_cluster
 from dsp.testing.kafka.errors import KafkaStartError, KafkaUnavailable
 from dsp.testing.kafka.find import ExternalBroker, find_broker
-from dsp.testing.kafka.jars import KAFKA_VERSION, cache_folder
+from dsp.testing.kafka.jars import KAFKA_VERSION
 from dsp.testing.kafka.java import find_java
 from dsp.testing.kafka.settings import BrokerOptions, Listener
 

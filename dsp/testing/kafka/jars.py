@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from dsp.cache import cache_folder
 from dsp.testing.kafka.errors import KafkaUnavailable
 
 __all__ = ["KAFKA_VERSION", "alone", "cache_folder", "class_path", "kafka_folder"]
@@ -14,13 +15,6 @@ KAFKA_VERSION = "4.3.1"
 
 # Without a binding for SLF4J the broker has no log.
 _ARTIFACTS = f"org.apache.kafka:kafka_2.13:{KAFKA_VERSION}+org.slf4j:slf4j-simple:1.7.36"
-
-
-def cache_folder() -> Path:
-    """Give the folder that keeps what tests download: ``DSP_CACHE``, else below XDG's cache."""
-    if own := os.environ.get("DSP_CACHE"):
-        return Path(own)
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "dsp"
 
 
 def kafka_folder() -> Path:

@@ -1,0 +1,59 @@
+"""Apache Spark: stages of a pipeline that run on it, bodies as its functions, whole graphs.
+
+An extra: ``pip install 'dsp[spark]'``. Importing this package loads neither PySpark nor Java.
+"""
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from dsp.spark.errors import (
+        FunctionFailed,
+        JobFailed,
+        SchemaMismatch,
+        SparkConflict,
+        SparkError,
+        SparkUnavailable,
+        SparkUnreachable,
+    )
+    from dsp.spark.session import Lease, SparkSettings, hold
+
+__all__ = [
+    "SparkSettings",
+    "Lease",
+    "hold",
+    "SparkError",
+    "SparkUnavailable",
+    "SparkConflict",
+    "SparkUnreachable",
+    "SchemaMismatch",
+    "FunctionFailed",
+    "JobFailed",
+]
+
+_HOMES = {
+    "SparkSettings": "session",
+    "Lease": "session",
+    "hold": "session",
+    "SparkError": "errors",
+    "SparkUnavailable": "errors",
+    "SparkConflict": "errors",
+    "SparkUnreachable": "errors",
+    "SchemaMismatch": "errors",
+    "FunctionFailed": "errors",
+    "JobFailed": "errors",
+}
+
+
+def __getattr__(name: str) -> object:
+    home = _HOMES.get(name)
+    if home is None:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from importlib import import_module
+
+    value: object = getattr(import_module(f"{__name__}.{home}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

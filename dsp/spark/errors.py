@@ -1,0 +1,68 @@
+"""What goes wrong with Spark.
+
+::
+
+    SparkError (also DspError)
+      SparkUnavailable                  no PySpark or no Java here, or of a wrong version
+      SparkConflict (also ConfigError)  this process holds another Spark already
+      SparkUnreachable*                 no master or Connect server where one was expected
+      SchemaMismatch                    columns or types that are not those that were declared
+      FunctionFailed                    a user's function raised, on a worker of Spark
+      JobFailed*                        Spark itself failed: a lost session, a lost executor
+
+``retryable`` (marked * above) says whether the same call may succeed later.
+"""
+
+from dsp.errors import ConfigError, DspError
+
+__all__ = [
+    "FunctionFailed",
+    "JobFailed",
+    "SchemaMismatch",
+    "SparkConflict",
+    "SparkError",
+    "SparkUnavailable",
+    "SparkUnreachable",
+]
+
+
+class SparkError(DspError):
+    """Base of what is raised around Spark."""
+
+
+class SparkUnavailable(SparkError):
+    """Spark cannot run on this machine.
+
+    Args:
+        missing: what could not be had, and why.
+        remedy: what to do about it.
+    """
+
+    def __init__(self, missing: str, remedy: str) -> None:
+        super().__init__(f"{missing}; to have it: {remedy}")
+        self.missing = missing
+        self.remedy = remedy
+
+
+class SparkConflict(SparkError, ConfigError):
+    """A process holds one Spark, and this one holds another than was asked for."""
+
+
+class SparkUnreachable(SparkError):
+    """Nothing answers at the address of a master or a Connect server."""
+
+    retryable = True
+
+
+class SchemaMismatch(SparkError):
+    """Columns are missing, too many, or of other types; the message names each of them."""
+
+
+class FunctionFailed(SparkError):
+    """A function raised inside of Spark; the message is its error, a note has its traceback."""
+
+
+class JobFailed(SparkError):
+    """Spark could not run a job, by no fault of the records in it."""
+
+    retryable = True
