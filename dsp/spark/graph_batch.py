@@ -11,6 +11,7 @@ import orjson
 from dsp.spark.graph_flow import COUNTS, section_function
 from dsp.spark.graph_plan import Plan, is_topic
 from dsp.spark.graph_sinks import SinkWriter, batch_identity
+from dsp.spark.graph_topics import write_letters, write_topic
 from dsp.spark.parcels import DDL, Parcel, parcels_of, unpack_ids
 from dsp.stream.batch import Batch
 from dsp.stream.graph import DEAD_LETTERS
@@ -97,7 +98,9 @@ class BatchRunner:
         try:
             for level, function in enumerate(self._functions):
                 rows = self._run_section(rows, level, function, kept, found)
-            self._write(found, number)
+            letters, ids = self._write(found, number)
+            if DEAD_LETTERS in self._topics and letters:
+                write_letters(self._topics[DEAD_LETTERS], rows.sparkSession, letters, ids)
             self._write_topics(kept)
         finally:
             for frame in kept:
@@ -136,7 +139,7 @@ class BatchRunner:
 
     # -- sinks ----------------------------------------------------------------------------
 
-    def _write(self, found: list[Parcel], number: int) -> None:
+    def _write(self, found: list[Parcel], number: int) -> tuple[list[dict[str, Any]], list[int]]:
         arrived: dict[str, list[Batch]] = {name: [] for name in self._writers}
         letters: list[dict[str, Any]] = []
         letter_ids: list[int] = []
@@ -161,14 +164,17 @@ class BatchRunner:
                 letter_ids.append(failure.id)
         self._bury(letters, letter_ids, number)
         self._count(counted, letters)
+        return letters, letter_ids
 
     def _bury(self, letters: list[dict[str, Any]], ids: list[int], number: int) -> None:
         writer = self._writers.get(DEAD_LETTERS)
         if writer is not None and letters:
             identity = batch_identity(self._stream, DEAD_LETTERS, number)
             for failure in writer.write([Batch(letters, ids)], identity):
-                logger.error("a dead letter cannot be written: %s\n%s", failure.error, failure.value)
-        if writer is None and not self._topics.get(DEAD_LETTERS):
+                logger.error(
+                    "a dead letter cannot be written: %s\n%s", failure.error, failure.value
+                )
+        if writer is None and DEAD_LETTERS not in self._topics:
             for told in letters[: max(0, LOGGED_FAILURES - self._logged)]:
                 logger.error(
                     "%s: record %s is a dead letter: %s\n%s",
@@ -197,8 +203,6 @@ class BatchRunner:
         return {name: writer.repeats for name, writer in self._writers.items()}
 
     def _write_topics(self, kept: "list[DataFrame]") -> None:
-        from dsp.spark.graph_topics import write_topic
-
         for name, sink in self._topics.items():
             edges = {at: e for at, e in self._plan.arriving.items() if e.target == name}
             for made in kept:

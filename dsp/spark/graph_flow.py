@@ -4,7 +4,6 @@ Between operators of one section records stay what they are; only what leaves it
 same ``Step`` calls the bodies as on the mesh, so retries, dead letters and identities are the same.
 """
 
-import asyncio
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
@@ -16,6 +15,7 @@ from dsp.core.types import NodeId
 from dsp.errors import CodecError
 from dsp.spark.graph_readers import Reader
 from dsp.spark.parcels import Parcel, pack_ids, parcels_of, rows_of, unpack_ids
+from dsp.spark.workers import worker_loop
 from dsp.stream.batch import Batch, child
 from dsp.stream.codecs import encode
 from dsp.stream.fitting import fit
@@ -118,7 +118,7 @@ class Flow:
         step = self._steps[name]
         self._counts[name][0] += len(batch)
         if step.is_async:
-            outcome = _loop().run_until_complete(step.run_async(batch))
+            outcome = worker_loop().run_until_complete(step.run_async(batch))
         else:
             outcome = step.run(batch)
         self._bury(name, outcome.failures)
@@ -202,14 +202,3 @@ def section_function(
         yield flow.finish()
 
     return dsp_section
-
-
-_own_loop: asyncio.AbstractEventLoop | None = None
-
-
-def _loop() -> asyncio.AbstractEventLoop:
-    """The event loop of this worker process: async bodies may keep connections on it."""
-    global _own_loop
-    if _own_loop is None:
-        _own_loop = asyncio.new_event_loop()
-    return _own_loop

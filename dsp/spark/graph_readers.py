@@ -6,14 +6,13 @@ from typing import Any, Protocol
 
 import orjson
 
+from dsp.spark.parcels import Parcel, unpack_ids
 from dsp.stream.batch import Batch, origin
 from dsp.stream.codecs import Codec
 from dsp.stream.sources.base import Chunk
 from dsp.stream.sources.lines import shown
 from dsp.stream.sources.parts import Divisible, Part
 from dsp.stream.steps import Failure
-
-from dsp.spark.parcels import Parcel, unpack_ids
 
 __all__ = ["Reader", "PartReader", "ChunkReader", "TopicReader", "part_payload", "identities"]
 

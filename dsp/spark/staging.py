@@ -52,7 +52,9 @@ class Staging:
                     self._publish()
             self._draft.unlink(missing_ok=True)
         except (OSError, orjson.JSONDecodeError, KeyError) as error:
-            raise ConfigError(f"stream.state_directory: {folder} cannot be used: {error}") from error
+            raise ConfigError(
+                f"stream.state_directory: {folder} cannot be used: {error}"
+            ) from error
 
     def put(self, parcels: Sequence[Parcel], position: Position, count: int) -> None:
         """Add rows, and remember where the source goes on after them.

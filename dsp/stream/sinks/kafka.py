@@ -91,9 +91,7 @@ class KafkaSink(Sink):
                 await self._start()
             for value, key, each in records:
                 headers = [("dsp-id", each)]
-                sent.append(
-                    await self._producer.send(self.topic.name, value, key, headers=headers)
-                )
+                sent.append(await self._producer.send(self.topic.name, value, key, headers=headers))
         except FAILURES as error:
             if is_poison(error):
                 # This one is not even sent; what went before it is not sent twice.

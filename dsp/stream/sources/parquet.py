@@ -117,7 +117,6 @@ class ParquetSource(BlockingSource):
             self._file.close()
             self._file = None
 
-
     @property
     def divisible(self) -> bool:
         """Whether ``parts`` can be told: row groups are found by the table of contents."""
