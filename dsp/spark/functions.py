@@ -182,7 +182,8 @@ def udf(
         )
 
     dsp_udf.__name__ = task.operator.name
-    return functions.udf(dsp_udf, _returned(task, returns)).asNondeterministic()
+    made = functions.udf(dsp_udf, _returned(task, returns), useArrow=False)
+    return made.asNondeterministic()
 
 
 def pandas_udf(

@@ -10,7 +10,7 @@ from dsp.errors import ClosedError, ConfigError, DspError
 from dsp.spark.errors import JobFailed
 from dsp.spark.feeders import Feeder
 from dsp.spark.graph_batch import BatchRunner
-from dsp.spark.graph_plan import is_topic, plan_for
+from dsp.spark.graph_plan import check_plan, is_topic, plan_for
 from dsp.spark.graph_report import Reporter
 from dsp.spark.graph_state import RunState
 from dsp.spark.parcels import DDL
@@ -103,8 +103,7 @@ class GraphRun:
         check_ends(self.graph, config.stream.delivery)
         self._config = config
         self._settings = settings
-        # A first look, before anything is started; the partitions are known later.
-        plan_for(self.graph, settings.address, retries=0, partitions=1)
+        check_plan(self.graph, settings.address)
         self.summary = Summary(self.graph)
         self._on_report = on_report
         self._lease: Lease | None = None
@@ -177,9 +176,7 @@ class GraphRun:
         self._lease = hold(self._with_jars())
         session = self._lease.session
         partitions = max(1, session.sparkContext.defaultParallelism)
-        plan = plan_for(
-            graph, self._lease.address, retries=config.stream.retries, partitions=partitions
-        )
+        plan = plan_for(graph, session, retries=config.stream.retries, partitions=partitions)
         self._runner = BatchRunner(plan, self._state.stream, config.stream.retries)
         self._runner.open()
         self._reporter = Reporter(graph, self._runner.counts, partitions)

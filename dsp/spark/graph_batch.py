@@ -11,6 +11,7 @@ import orjson
 from dsp.spark.graph_flow import COUNTS, section_function
 from dsp.spark.graph_plan import Plan, is_topic
 from dsp.spark.graph_sinks import SinkWriter, batch_identity
+from dsp.spark.graph_stages import stage_frame
 from dsp.spark.graph_topics import write_letters, write_topic
 from dsp.spark.parcels import DDL, Parcel, parcels_of, unpack_ids
 from dsp.stream.batch import Batch
@@ -97,7 +98,7 @@ class BatchRunner:
         found: list[Parcel] = []
         try:
             for level, function in enumerate(self._functions):
-                rows = self._run_section(rows, level, function, kept, found)
+                rows = self._run_section(rows, level, function, f"{number}", kept, found)
             letters, ids = self._write(found, number)
             if DEAD_LETTERS in self._topics and letters:
                 write_letters(self._topics[DEAD_LETTERS], rows.sparkSession, letters, ids)
@@ -112,14 +113,22 @@ class BatchRunner:
         rows: "DataFrame",
         level: int,
         function: Any,  # noqa: ANN401 - from rows to rows
+        number: str,
         kept: "list[DataFrame]",
         found: list[Parcel],
     ) -> "DataFrame":
         """Run a section; give the rows for the sections after it."""
         from pyspark import StorageLevel
 
-        made: DataFrame = rows.mapInArrow(function, DDL)
-        later = {at for section in self._plan.sections[level + 1 :] for at in section.incoming}
+        stages = self._plan.stages[level]
+        staged = [at for part in stages for at in part.incoming]
+        plain = rows.filter(~rows.target.isin(staged)) if staged else rows
+        made: DataFrame = plain.mapInArrow(function, DDL)
+        for part in stages:
+            made = made.union(stage_frame(part, rows, f"{self._stream} {number}"))
+        after = self._plan.sections[level + 1 :], self._plan.stages[level + 1 :]
+        later = {at for section in after[0] for at in section.incoming}
+        later |= {at for parts in after[1] for part in parts for at in part.incoming}
         elsewhere = [*later, *self._topic_addresses()]
         if elsewhere:
             # Read more than once, and bodies must run once.

@@ -5,7 +5,7 @@ same ``Step`` calls the bodies as on the mesh, so retries, dead letters and iden
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import groupby
 from typing import TYPE_CHECKING, Final
 
@@ -14,6 +14,7 @@ import orjson
 from dsp.core.types import NodeId
 from dsp.errors import CodecError
 from dsp.spark.graph_readers import Reader
+from dsp.spark.graph_stages import fit_stage
 from dsp.spark.parcels import Parcel, pack_ids, parcels_of, rows_of, unpack_ids
 from dsp.spark.workers import worker_loop
 from dsp.stream.batch import Batch, child
@@ -44,6 +45,7 @@ class Section:
         readers: of the sources among them.
         retries: how often a record is tried again on which a body raises.
         partitions: over which records are spread by key.
+        taken: the columns that stages on Spark take, by their names.
     """
 
     operators: Mapping[str, Operator]
@@ -52,6 +54,7 @@ class Section:
     readers: Mapping[str, Reader]
     retries: int
     partitions: int
+    taken: "Mapping[str, pa.Schema]" = field(default_factory=dict)
 
 
 class Flow:
@@ -73,7 +76,9 @@ class Flow:
             for name in section.operators
         }
         self._owners = Owners([NodeId(str(place)) for place in range(section.partitions)])
-        self._counts: dict[str, list[int]] = {name: [0, 0] for name in section.operators}
+        self._counts: dict[str, list[int]] = {
+            name: [0, 0] for name in (*section.operators, *section.taken)
+        }
         self._ready: list[Parcel] = []
         self._turn = 0
 
@@ -100,6 +105,12 @@ class Flow:
             # For another section, or the driver.
             self._ready += parcels
             yield from self._out()
+
+    def give(self, name: str, batch: Batch) -> Iterator["pa.RecordBatch"]:
+        """Send on what an operator made elsewhere."""
+        self._counts[name][1] += len(batch)
+        self._send(name, batch)
+        yield from self._out()
 
     def finish(self) -> "pa.RecordBatch":
         """Give what was counted."""
@@ -141,6 +152,10 @@ class Flow:
 
     def _leave(self, edge: Edge, batch: Batch) -> None:
         """Make rows of records that leave the section."""
+        if (schema := self._section.taken.get(edge.target)) is not None:
+            batch, failures = fit_stage(batch, schema, f"{edge.source} -> {edge.target}")
+            self._bury(edge.source, failures)
+            self._counts[edge.target][0] += len(batch)
         if not len(batch):
             return
         if edge.grouping is Grouping.KEY:

@@ -6,19 +6,27 @@ once. An edge with a key ends a section: Spark moves the records there.
 """
 
 from collections.abc import Iterator
+from copy import copy
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from dsp.errors import ConfigError
 from dsp.spark.address import Address
 from dsp.spark.graph_flow import Section, address
 from dsp.spark.graph_readers import ChunkReader, PartReader, Reader, TopicReader
+from dsp.spark.graph_stages import StagePart, is_stage
+from dsp.spark.stage_schema import arrow_schema, as_struct
 from dsp.stream.graph import DEAD_LETTERS, Edge, Graph, Grouping, Kind, Operator
 from dsp.stream.signatures import name_of
 from dsp.stream.sources.base import Source
 from dsp.stream.sources.parts import Divisible
 
-__all__ = ["Plan", "plan_for", "is_topic", "by_parts"]
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyspark.sql import SparkSession
+    from pyspark.sql.types import StructType
+
+__all__ = ["Plan", "check_plan", "plan_for", "is_topic", "by_parts", "chunk_codec"]
 
 
 @dataclass(frozen=True)
@@ -28,50 +36,94 @@ class Plan:
     Attributes:
         graph: what it was made of.
         sections: each gets records of those before it.
+        stages: the stages on Spark that go beside each section.
         level: the section of each operator that is no sink.
         arriving: the edges to sinks, by address.
     """
 
     graph: Graph
     sections: tuple[Section, ...]
+    stages: "tuple[tuple[StagePart, ...], ...]"
     level: dict[str, int]
     arriving: dict[str, Edge]
 
 
-def plan_for(graph: Graph, master: Address, *, retries: int, partitions: int) -> Plan:
-    """Compile a graph.
+def check_plan(graph: Graph, master: Address) -> None:
+    """Look whether Spark can run a graph; needs no Spark.
+
+    Raises:
+        ConfigError: it cannot; one line per operator or edge that is in the way.
+    """
+    if faults := [*_faults(graph, master)]:
+        raise ConfigError("\n".join(f"pipeline {graph.name!r} on Spark: {f}" for f in faults))
+
+
+def plan_for(graph: Graph, session: "SparkSession", *, retries: int, partitions: int) -> Plan:
+    """Compile a graph that was checked.
 
     Args:
-        graph: that was checked.
-        master: where it is to run.
+        graph: see ``check_plan``.
+        session: reads the schemas of stages.
         retries: how often a record is tried again on which a body raises.
         partitions: over which records are spread by key.
 
     Raises:
-        ConfigError: Spark cannot run it; one line per operator or edge that is in the way.
+        SchemaMismatch: a stage takes or gives columns that Spark does not know.
     """
-    if faults := [*_faults(graph, master)]:
-        raise ConfigError("\n".join(f"pipeline {graph.name!r} on Spark: {f}" for f in faults))
     level: dict[str, int] = {}
     for operator in graph.operators.values():  # each comes after those that send to it
         before = [e for e in graph.edges.values() if e.target == operator.name]
-        steps = (level[e.source] + (e.grouping is Grouping.KEY) for e in before)
+        steps = (level[e.source] + _is_cut(graph, e) for e in before)
         level[operator.name] = max(steps, default=0)
     inner = {name: at for name, at in level.items() if graph.operators[name].kind is not Kind.SINK}
-    sections = tuple(
-        _section(graph, inner, number, retries, partitions)
-        for number in range(max(inner.values()) + 1)
+    stages = {name: at for name, at in inner.items() if is_stage(graph.operators[name])}
+    takes = {name: as_struct(graph.operators[name].body.recipe.takes, session) for name in stages}
+    taken = {name: arrow_schema(struct) for name, struct in takes.items()}
+    plain = {name: at for name, at in inner.items() if name not in stages}
+
+    def section(names: list[str], *, after: bool = False) -> Section:
+        return _section(graph, names, retries, partitions, taken, after=after)
+
+    levels = range(max(inner.values()) + 1)
+    sections = tuple(section([n for n, at in plain.items() if at == number]) for number in levels)
+    parts = tuple(
+        tuple(
+            _stage(graph, name, takes[name], section([name], after=True), session)
+            for name, at in stages.items()
+            if at == number
+        )
+        for number in levels
     )
     sinks = {sink.name for sink in graph.sinks()}
     arriving = {address(e): e for e in graph.edges.values() if e.target in sinks}
-    return Plan(graph, sections, inner, arriving)
+    return Plan(graph, sections, parts, inner, arriving)
+
+
+def _is_cut(graph: Graph, edge: Edge) -> bool:
+    """Whether an edge ends a section."""
+    ends = (graph.operators[edge.source], graph.operators[edge.target])
+    return edge.grouping is Grouping.KEY or any(map(is_stage, ends))
+
+
+def _stage(
+    graph: Graph, name: str, takes: "StructType", after: Section, session: "SparkSession"
+) -> StagePart:
+    recipe = graph.operators[name].body.recipe
+    gives = as_struct(recipe.gives, session) if recipe.gives is not None else None
+    incoming = {address(e): e for e in graph.edges.values() if e.target == name}
+    return StagePart(name, recipe.function, takes, gives, incoming, after)
 
 
 def _section(
-    graph: Graph, level: dict[str, int], number: int, retries: int, partitions: int
+    graph: Graph,
+    names: list[str],
+    retries: int,
+    partitions: int,
+    taken: "dict[str, pa.Schema]",
+    *,
+    after: bool,
 ) -> Section:
-    names = [name for name, at in level.items() if at == number]
-    operators = {name: _without_source(graph.operators[name]) for name in names}
+    operators = {name: _sendable(graph.operators[name], source=after) for name in names}
     edges = tuple(edge for edge in graph.edges.values() if edge.source in operators)
     incoming = {
         address(edge): edge
@@ -84,12 +136,17 @@ def _section(
         for name in names
         if graph.operators[name].kind is Kind.SOURCE
     }
-    return Section(operators, edges, incoming, readers, retries, partitions)
+    targets = {edge.target for edge in edges}
+    shapes = {name: schema for name, schema in taken.items() if name in targets}
+    return Section(operators, edges, incoming, readers, retries, partitions, shapes)
 
 
-def _without_source(operator: Operator) -> Operator:
-    # A source may hold what cannot be sent, and stays with the driver.
-    return replace(operator, body=None) if operator.kind is Kind.SOURCE else operator
+def _sendable(operator: Operator, *, source: bool) -> Operator:
+    # A source may hold what cannot be sent, and stays with the driver. To what comes after a stage
+    # the stage is a source.
+    if operator.kind is Kind.SOURCE or source:
+        return replace(operator, kind=Kind.SOURCE, body=None)
+    return operator
 
 
 def _reader(operator: Operator) -> Reader:
@@ -97,6 +154,8 @@ def _reader(operator: Operator) -> Reader:
     if is_topic(source):
         return TopicReader(operator.number, source.topic.url, source.load)
     if by_parts(source):
+        source = copy(source)
+        source.path = source.path.absolute()  # workers may be started elsewhere
         return PartReader(operator.number, source)
     return ChunkReader(chunk_codec(operator))
 
@@ -158,6 +217,13 @@ def _sink_faults(operator: Operator) -> Iterator[str]:
 
 
 def _body_faults(operator: Operator) -> Iterator[str]:
+    if is_stage(operator):
+        if operator.body.recipe.takes is None:
+            yield (
+                f"{operator.name}: Spark has to know the columns that go into the stage before it "
+                "starts: name them, as takes='id long, fare double'"
+            )
+        return
     if not operator.elastic:
         yield (
             f"{operator.name}: it is not elastic, so it may keep state from record to record, and "

@@ -80,7 +80,7 @@ class Reporter:
             "name": f"{name}.spark",
             "operator": name,
             "status": "RUNNING",
-            "in": 0 if is_source else counts.taken[name],
+            "in": dealt_with if is_source else counts.taken[name],
             "out": counts.given[name],
             "dead_letters": counts.letters[name],
             "repeats": repeats,

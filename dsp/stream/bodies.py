@@ -1,7 +1,7 @@
 """What a body may be beyond a function: one that is dear to call, and tells so."""
 
 from abc import ABC, abstractmethod
-from typing import Any, ClassVar
+from typing import Any
 
 from dsp.errors import DspError
 
@@ -28,7 +28,7 @@ class BulkBody(ABC):
         most_records: of a call, ever; an instance keeps room for so many and for those after them.
     """
 
-    threads: ClassVar[int] | int = 1
+    threads: int = 1
     most_records: int
 
     @property

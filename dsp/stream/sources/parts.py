@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Protocol, runtime_checkable
 
 from dsp.stream.sources.base import Chunk, Position
@@ -31,7 +32,12 @@ class Divisible(Protocol):
     """A source whose parts can be read in any order and at the same time.
 
     An instance that is not open can be pickled, and a copy gives the same records.
+
+    Attributes:
+        path: where the records are.
     """
+
+    path: Path
 
     @property
     def divisible(self) -> bool:
