@@ -60,6 +60,9 @@ class _Program:
         try:
             self._view.say(f"starting Spark on {outcome.master}")
             with self._run as run:
+                # PySpark took the signal for itself when it started.
+                for number in watched:
+                    signal.signal(number, self._signal)
                 if self._signals:
                     run.stop()
                 run.join()

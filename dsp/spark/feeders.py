@@ -48,11 +48,13 @@ class Feeder:
         wake: called when it ended.
 
     Attributes:
+        name: of the source.
         error: what ended it, if that was not the end of the source.
         records: how many it read.
     """
 
     def __init__(self, operator: Operator, staging: Staging, wake: Callable[[], None]) -> None:
+        self.name = operator.name
         self._operator = operator
         self._source: Source = operator.body
         self._staging = staging
@@ -88,7 +90,7 @@ class Feeder:
             try:
                 self._loop.call_soon_threadsafe(self._stop_reading)
             except RuntimeError:
-                logger.debug("%s: its loop has ended by itself", self._operator.name)
+                logger.debug("%s: its loop has ended by itself", self.name)
 
     def _stop_reading(self) -> None:
         if self._source.drains:
@@ -124,7 +126,7 @@ class Feeder:
     def _put(self, parcels: list[Parcel], position: Any, count: int, records: int) -> None:  # noqa: ANN401
         with self._room:
             self._room.wait_for(lambda: self._ahead < MOST_AHEAD or self._stopping.is_set())
-            self._ahead += len(parcels)
+            self._ahead += sum(parcel.target == self.name for parcel in parcels)
         self._staging.put(parcels, position, count)
         self.records += records
 
@@ -133,14 +135,14 @@ class Feeder:
         for part in source.parts(staging.position, staging.count, PART_BYTES):
             if self._stopping.is_set():
                 return
-            parcel = Parcel(self._operator.name, 0, part.records, b"", part_payload(part))
+            parcel = Parcel(self.name, 0, part.records, b"", part_payload(part))
             self._put([parcel], part.end, part.first + part.records, part.records)
 
     async def _feed_chunks(self) -> None:
         self._loop = asyncio.get_running_loop()
         source, staging = self._source, self._staging
         await source.open(
-            SourceContext(asyncio.to_thread, self._operator.name), staging.position, staging.count
+            SourceContext(asyncio.to_thread, self.name), staging.position, staging.count
         )
         try:
             while (chunks := await self._gather()) is not None:
@@ -192,7 +194,7 @@ class Feeder:
         self._put(parcels, position, count, records)
 
     def _parcels(self, batch: Batch, failures: list[Failure]) -> list[Parcel]:
-        name = self._operator.name
+        name = self.name
         parcels = []
         if len(batch):
             try:

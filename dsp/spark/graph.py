@@ -7,9 +7,10 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Self
 
 from dsp.errors import ClosedError, ConfigError, DspError
-from dsp.spark.errors import JobFailed
+from dsp.spark.errors import JobFailed, SparkConflict
+from dsp.spark.failures import explained
 from dsp.spark.feeders import Feeder
-from dsp.spark.graph_batch import BatchRunner
+from dsp.spark.graph_batch import BatchRunner, Counts
 from dsp.spark.graph_plan import check_plan, is_topic, plan_for
 from dsp.spark.graph_report import Reporter
 from dsp.spark.graph_state import RunState
@@ -109,6 +110,7 @@ class GraphRun:
         self._lease: Lease | None = None
         self._state: RunState | None = None
         self._runner: BatchRunner | None = None
+        self._counts = Counts()
         self._reporter: Reporter | None = None
         self._query: StreamingQuery | None = None
         self._feeders: dict[str, Feeder] = {}
@@ -122,7 +124,7 @@ class GraphRun:
     @property
     def batches(self) -> int:
         """Batches of Spark that are done."""
-        return self._runner.counts.batches if self._runner is not None else 0
+        return self._counts.batches
 
     def join(self) -> Summary:
         """Wait until every source is over and all that came of it has reached the sinks.
@@ -175,20 +177,34 @@ class GraphRun:
         self._state = RunState(config.stream.state_directory, graph.name, names)
         self._lease = hold(self._with_jars())
         session = self._lease.session
+        self._check_connector()
         partitions = max(1, session.sparkContext.defaultParallelism)
         plan = plan_for(graph, session, retries=config.stream.retries, partitions=partitions)
-        self._runner = BatchRunner(plan, self._state.stream, config.stream.retries)
+        self._runner = BatchRunner(plan, self._state.stream, config.stream.retries, self._counts)
         self._runner.open()
-        self._reporter = Reporter(graph, self._runner.counts, partitions)
+        self._reporter = Reporter(graph, self._counts)
         self._rows = self._sources(partitions)
         for feeder in self._feeders.values():
             feeder.start()
         if not self._only_ends():
             self._query = self._started(ending=False)
 
+    def _check_connector(self) -> None:
+        assert self._lease is not None
+        conf = self._lease.session.sparkContext.getConf()
+        jars = [conf.get(name, "") or "" for name in ("spark.jars", "spark.jars.packages")]
+        if self._has_topics() and not any("spark-sql-kafka" in each for each in jars):
+            raise SparkConflict(
+                f"pipeline {self.graph.name!r} on Spark: the Spark session of this process was "
+                "made without Spark's Kafka connector: stop it before, or make it with "
+                "spark.jars of dsp.spark.graph_topics.connector_jars()"
+            )
+
+    def _has_topics(self) -> bool:
+        return any(is_topic(end.body) for end in (*self.graph.sources(), *self.graph.sinks()))
+
     def _with_jars(self) -> SparkSettings:
-        ends = [*self.graph.sources(), *self.graph.sinks()]
-        if not any(is_topic(end.body) for end in ends):
+        if not self._has_topics():
             return self._settings
         from dataclasses import replace
 
@@ -242,14 +258,14 @@ class GraphRun:
         if self._halt.is_set():
             raise _Stopped
         assert self._runner is not None
-        before = dict(self._runner.counts.taken)
+        before = dict(self._counts.taken)
         try:
             self._runner.run(rows, number)
         except BaseException as error:
             self._error = error  # Spark would give its text only
             raise
         for name, feeder in self._feeders.items():
-            feeder.taken(self._runner.counts.taken[name] - before.get(name, 0))
+            feeder.taken(self._counts.taken[name] - before.get(name, 0))
         self._report()
 
     def _report(self) -> None:
@@ -279,8 +295,6 @@ class GraphRun:
         if isinstance(error, DspError):
             raise error
         cause = error if error is not None else self._query and self._query.exception()
-        from dsp.spark.failures import explained
-
         raise JobFailed(f"pipeline {self.graph.name!r} on Spark: {explained(cause)}") from error
 
     def _finish(self) -> None:
@@ -349,7 +363,7 @@ class GraphRun:
             self._query = None
         for feeder in self._feeders.values():
             if not feeder.join(STOP_PATIENCE):
-                logger.warning("%s: the source does not end", feeder)
+                logger.warning("%s: the source does not end", feeder.name)
         if self._runner is not None:
             self._runner.close()
             self._runner = None

@@ -53,9 +53,10 @@ class BatchRunner:
         plan: what to do with them.
         stream: names the batches; see ``RunState``.
         retries: how often a record is tried again that a sink fails on.
+        counts: where to count.
     """
 
-    def __init__(self, plan: Plan, stream: str, retries: int) -> None:
+    def __init__(self, plan: Plan, stream: str, retries: int, counts: Counts) -> None:
         self._plan = plan
         self._stream = stream
         self._loop = asyncio.new_event_loop()
@@ -68,7 +69,7 @@ class BatchRunner:
             if sink.name not in self._topics
         }
         self._logged = 0
-        self.counts = Counts()
+        self.counts = counts
 
     def open(self) -> None:
         """Open the sinks.

@@ -19,13 +19,11 @@ class Reporter:
     Args:
         graph: the application.
         counts: of the batches that are done.
-        tasks: that Spark runs at the same time.
     """
 
-    def __init__(self, graph: Graph, counts: Counts, tasks: int) -> None:
+    def __init__(self, graph: Graph, counts: Counts) -> None:
         self._graph = graph
         self._counts = counts
-        self._tasks = tasks
         self._rates: dict[str, float] = {}
         self._marks: list[tuple[float, dict[str, int]]] = []
         self._last: list[dict[str, Any]] = []

@@ -33,7 +33,9 @@ class RunState:
     def __init__(self, directory: str | None, application: str, sources: Sequence[str]) -> None:
         self._temporary: tempfile.TemporaryDirectory[str] | None = None
         if directory is None:
-            self._temporary = tempfile.TemporaryDirectory(prefix="dsp-spark-")
+            self._temporary = tempfile.TemporaryDirectory(
+                prefix="dsp-spark-", ignore_cleanup_errors=True
+            )
             directory = self._temporary.name
         self.folder = Path(directory).absolute() / f"{application}.spark"
         self._lock: IO[str] | None = None

@@ -58,16 +58,18 @@ def connector_jars() -> list[str]:
 
 def _resolved(folder: Path) -> list[str]:
     try:
-        import jgo
+        from jgo.maven import MavenContext
     except ModuleNotFoundError as error:
         raise SparkUnavailable(
             "Spark's Kafka connector is downloaded with the package jgo", "pip install jgo"
         ) from error
-    names = [artifact.split(":")[1] for artifact in ARTIFACTS]
-    jars: list[str] = []
     try:
-        for artifact in ARTIFACTS:
-            jars += [str(jar) for jar in jgo.build(artifact, cache_dir=folder).all_jars]
+        # One by one: what they say they depend on is Spark's own, or of versions that are nowhere.
+        maven = MavenContext(repo_cache=folder)
+        return [
+            str(maven.project(group, name).at_version(version).artifact().resolve())
+            for group, name, version in (artifact.split(":") for artifact in ARTIFACTS)
+        ]
     # jgo lets through whatever its resolver and its HTTP library raise, with no base of its own.
     except Exception as error:
         raise SparkUnavailable(
@@ -75,9 +77,6 @@ def _resolved(folder: Path) -> list[str]:
             "check the network and the proxy, or copy the cache folder (DSP_CACHE) from a machine "
             "that has it",
         ) from error
-    found = {Path(jar).name: jar for jar in jars}
-    # All else that they name is Spark's own, or there already.
-    return [jar for name, jar in sorted(found.items()) if any(name.startswith(n) for n in names)]
 
 
 def client_settings(topic: "KafkaTopic") -> dict[str, str]:

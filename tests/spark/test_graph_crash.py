@@ -56,6 +56,23 @@ def kill_in_mid_stream(folder: Path, grown: int, *, all_of_it: bool) -> None:
     process.communicate()
 
 
+def stop_in_mid_stream(folder: Path) -> None:
+    """Start a run, and stop it as a user does: what is under way is finished."""
+    process = start(folder)
+    until = time.monotonic() + PATIENCE
+    before = size(folder)
+    while size(folder) == before:
+        assert process.poll() is None, process.communicate()
+        assert time.monotonic() < until, "nothing is written"
+        time.sleep(0.01)
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=PATIENCE)
+    assert process.returncode == 0, err
+    assert json.loads(out)["lost"] == 0
+    found = numbers(folder)
+    assert len({*found}) == len(found)
+
+
 def numbers(folder: Path) -> list[int]:
     found = [json.loads(line)["number"] for line in (folder / "out.jsonl").read_text().splitlines()]
     for part in (folder / "out.parquet").glob("part-*.parquet"):
@@ -65,6 +82,7 @@ def numbers(folder: Path) -> list[int]:
 
 def check(folder: Path, kills: int) -> None:
     (folder / "lines.txt").write_text("".join(f"{RECORDS + n}\n" for n in range(LINES)))
+    stop_in_mid_stream(folder)
     for number in range(kills):
         kill_in_mid_stream(folder, 1 + number % 3, all_of_it=number % 2 == 1)
     assert size(folder)
