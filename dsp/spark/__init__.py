@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from dsp.spark.errors import (
-        FunctionFailed,
         JobFailed,
+        RecordFailed,
         SchemaMismatch,
         SparkConflict,
         SparkError,
@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from dsp.spark.functions import map_in_arrow, pandas_udf, udf
     from dsp.spark.graph import GraphRun, run_graph
     from dsp.spark.session import Lease, SparkSettings, hold
+    from dsp.spark.stage_body import SparkStage
+    from dsp.spark.stages import column, sql, stage
 
 __all__ = [
     "map_in_arrow",
@@ -28,6 +30,10 @@ __all__ = [
     "FailedRecord",
     "run_graph",
     "GraphRun",
+    "stage",
+    "sql",
+    "column",
+    "SparkStage",
     "SparkSettings",
     "Lease",
     "hold",
@@ -36,7 +42,7 @@ __all__ = [
     "SparkConflict",
     "SparkUnreachable",
     "SchemaMismatch",
-    "FunctionFailed",
+    "RecordFailed",
     "JobFailed",
 ]
 
@@ -48,6 +54,10 @@ _HOMES = {
     "FailedRecord": "failures",
     "run_graph": "graph",
     "GraphRun": "graph",
+    "stage": "stages",
+    "sql": "stages",
+    "column": "stages",
+    "SparkStage": "stage_body",
     "SparkSettings": "session",
     "Lease": "session",
     "hold": "session",
@@ -56,7 +66,7 @@ _HOMES = {
     "SparkConflict": "errors",
     "SparkUnreachable": "errors",
     "SchemaMismatch": "errors",
-    "FunctionFailed": "errors",
+    "RecordFailed": "errors",
     "JobFailed": "errors",
 }
 

@@ -30,6 +30,11 @@ DEFAULT_MASTER: Final = "local[*]"
 _OPTIONS: Final = {
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
+    # What is kept of past jobs for the web pages: a stage has thousands of them.
+    "spark.ui.retainedJobs": "20",
+    "spark.ui.retainedStages": "20",
+    "spark.ui.retainedTasks": "200",
+    "spark.sql.ui.retainedExecutions": "20",
     "spark.log.level": "ERROR",
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.execution.arrow.pyspark.enabled": "true",
@@ -174,6 +179,8 @@ def _started(settings: SparkSettings, address: Address) -> "SparkSession":
     builder = SparkSession.builder.master(address.text).appName("dsp")
     for key, value in (options | dict(settings.options)).items():
         builder = builder.config(key, value)
+    # Spark logs each failing query with its stack; here it goes to the dead letters.
+    logging.getLogger("SQLQueryContextLogger").setLevel(logging.CRITICAL)
     try:
         session = builder.getOrCreate()
     except Exception as error:  # what the driver raises depends on what failed, with no base

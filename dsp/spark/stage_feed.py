@@ -4,12 +4,16 @@ The plan begins with a function that reads the file, a slice of it in each of it
 """
 
 import os
+import shutil
 import tempfile
-from collections.abc import Callable, Iterator
+import weakref
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
     import pyarrow as pa
 
 __all__ = ["READER", "FileFeed"]
@@ -31,8 +35,10 @@ class FileFeed:
     def __init__(self, tasks: int) -> None:
         memory = Path("/dev/shm")
         base = str(memory) if os.access(memory, os.W_OK) else None
-        self._folder = tempfile.TemporaryDirectory(prefix="dsp-spark-", dir=base)
-        self._path = Path(self._folder.name, "batch.arrow")
+        folder = tempfile.mkdtemp(prefix="dsp-spark-", dir=base)
+        # Also when nobody closes it: memory is dear.
+        self._remove = weakref.finalize(self, shutil.rmtree, folder, ignore_errors=True)
+        self._path = Path(folder, "batch.arrow")
         self._tasks = tasks
 
     def put(self, batch: "pa.RecordBatch") -> None:
@@ -61,14 +67,14 @@ class FileFeed:
 
     def close(self) -> None:
         """Take the place away. Safe to repeat."""
-        self._folder.cleanup()
+        self._remove()
 
 
 def slices(rows: int, tasks: int) -> list[tuple[int, int]]:
     """Cut rows into a slice for each task, as few as make it worth a task."""
     used = max(1, min(tasks, rows // ROWS_PER_TASK))
     bounds = [rows * number // used for number in range(used + 1)]
-    return list(zip(bounds, bounds[1:], strict=False))
+    return list(pairwise(bounds))
 
 
 def read_slice(path: str, number: int) -> "Iterator[pa.RecordBatch]":

@@ -1,8 +1,8 @@
 """Whether a plan may run again with another batch under it. Looks at the plan, not at its text.
 
-Spark keeps what a plan has exchanged: a second run with a shuffle of the batch in it would give the
-first result again. Nor may time or chance be in it, which Spark fixes when a plan is made. So a plan
-is used again only if everything between the batch and the result is known to go row by row.
+Spark keeps what a plan has exchanged: a second run with a shuffle of the batch in it would give
+the first result again. Nor may time or chance be in it, which Spark fixes when a plan is made. So a
+plan is used again only if everything between the batch and the result is known to go row by row.
 """
 
 from collections.abc import Iterator
@@ -37,6 +37,8 @@ NARROW = {
 }
 # Joins that keep one side, the static one, and let the other one through.
 BROADCASTS = {"BroadcastHashJoin", "BroadcastNestedLoopJoin"}
+# Columns that Spark writes out when a node is asked what it is.
+MANY = 1000
 
 
 def fault(frame: Any) -> str:  # noqa: ANN401 - a DataFrame of a session in this process
@@ -57,8 +59,7 @@ def _fault(node: Any) -> str:  # noqa: ANN401 - a physical operator in the Java 
     name = node.nodeName()
     if any(_has_batch(plan) for plan in _each(node.subqueries())):
         return f"the batch is in a subquery of {name}"
-    children = [child for child in _each(node.children()) if _has_batch(child)]
-    if not children:
+    if not _has_batch(node) or READER in node.verboseString(MANY):
         return ""
     if name in BROADCASTS:
         kept = node.left() if node.buildSide().toString() == "BuildLeft" else node.right()
@@ -66,15 +67,15 @@ def _fault(node: Any) -> str:  # noqa: ANN401 - a physical operator in the Java 
             return f"{name} keeps the batch"
     elif name not in NARROW:
         return f"{name} looks at more than a row"
-    return next((why for child in children if (why := _fault(child))), "")
+    return next((why for child in _each(node.children()) if (why := _fault(child))), "")
 
 
 def _has_batch(node: Any) -> bool:  # noqa: ANN401
-    if READER in node.verboseString(1000):
+    if READER in node.verboseString(MANY):
         return True
     below = [*_each(node.children()), *_each(node.subqueries())]
     # What is cached was computed once, whatever it was computed of.
-    if node.nodeName().startswith("InMemoryTableScan"):
+    if node.getClass().getSimpleName() == "InMemoryTableScanExec":
         below.append(node.relation().cachedPlan())
     return any(_has_batch(child) for child in below)
 

@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING, Any
 
-from dsp.spark.errors import SchemaMismatch
+from dsp.spark.errors import RecordFailed, SchemaMismatch
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -73,7 +73,8 @@ def fitted(batch: "pa.RecordBatch", schema: "pa.Schema", where: str) -> "pa.Reco
         where: which stage, for messages.
 
     Raises:
-        SchemaMismatch: columns are missing, or hold values that do not become the type.
+        SchemaMismatch: columns are missing, or of types that never become those.
+        RecordFailed: a value does not become the type.
     """
     import pyarrow as pa
 
@@ -89,8 +90,11 @@ def fitted(batch: "pa.RecordBatch", schema: "pa.Schema", where: str) -> "pa.Reco
         column = batch.column(batch.schema.get_field_index(field.name))
         try:
             columns.append(column.cast(field.type))
-        except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
-            faults.append(f"{field.name}: {column.type} does not become {field.type} ({error})")
+        except pa.ArrowInvalid as error:
+            fault = f"column {field.name}, {column.type}, does not become {field.type}"
+            raise RecordFailed(f"{where}: {fault}: {error}") from error
+        except pa.ArrowNotImplementedError:
+            faults.append(f"column {field.name} is {column.type}, not {field.type}")
     if faults:
         raise SchemaMismatch(f"{where}: {'; '.join(faults)}")
     return pa.RecordBatch.from_arrays(columns, schema=schema)
@@ -112,9 +116,7 @@ def checked(made: "DataFrame", declared: "StructType | None", where: str) -> "Da
         if name in found and found[name] != kind
     ]
     faults += [f"no column {n} {k.simpleString()}" for n, k in wanted.items() if n not in found]
-    faults += [
-        f"column {n} {k.simpleString()} too much" for n, k in found.items() if n not in wanted
-    ]
+    faults += [f"too much: {n} {k.simpleString()}" for n, k in found.items() if n not in wanted]
     if faults:
         raise SchemaMismatch(
             f"{where} gives other columns than declared: {'; '.join(faults)}. "

@@ -40,9 +40,7 @@ def join(arrivals: list[Arrival], read: Callable[[Arrival], Batch]) -> list[Join
         # Rows become columns later, all of them together.
         kind = None if isinstance(batch.values, list) else batch.values.schema
         alike.setdefault(kind, []).append((arrival, batch))
-    for members in alike.values():
-        made.append(_one(members))
-    return made
+    return made + [_one(members) for members in alike.values()]
 
 
 def _one(members: list[tuple[Arrival, Batch]]) -> Joined:

@@ -4,6 +4,7 @@ import asyncio
 import logging
 from collections.abc import Callable
 from itertools import compress
+from typing import TYPE_CHECKING
 
 from dsp.errors import CodecError
 from dsp.stream.batch import Batch, child, chosen
@@ -21,8 +22,10 @@ from dsp.stream.parcels import Made
 from dsp.stream.runners import Runner
 from dsp.stream.seen import Seen
 from dsp.stream.signatures import is_async
-from dsp.stream.sinks.base import Sink
 from dsp.stream.steps import Failure, Outcome, Step
+
+if TYPE_CHECKING:
+    from dsp.stream.sinks.base import Sink
 
 __all__ = ["Worker", "make_fitting"]
 
@@ -128,12 +131,12 @@ class Worker:
 
     async def close(self) -> None:
         """Close the sink or the body, if it is one to be closed, once no call is under way."""
-        body = self._bulk if self._sink is None else self._sink
+        body: Sink | BulkBody | None = self._bulk if self._sink is None else self._sink
         if body is None or not self._opened:
             return
         self._opened = False
-        if is_async(body.close):
-            await body.close()
+        if self._sink is not None and is_async(self._sink.close):
+            await self._sink.close()
             return
         # In the worker thread, after the call that may still be there. One that hangs is not
         # waited for.

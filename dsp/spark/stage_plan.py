@@ -1,0 +1,233 @@
+"""The plans of a stage: built for the columns of a batch, and used again where that is safe."""
+
+import gc
+import logging
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass
+from threading import Lock
+from typing import TYPE_CHECKING, Any
+
+from dsp.spark import stage_reuse
+from dsp.spark.errors import SparkError
+from dsp.spark.stage_faults import translated
+from dsp.spark.stage_feed import FileFeed
+from dsp.spark.stage_schema import arrow_schema, as_struct, checked, fitted, spark_schema
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyspark.sql import DataFrame
+    from pyspark.sql.types import StructType
+
+    from dsp.spark.session import Lease
+
+__all__ = ["Plan", "Plans", "Recipe"]
+
+logger = logging.getLogger(__name__)
+
+# Jobs that build a plan each leave objects on both sides that only a full collection finds.
+JOBS_PER_COLLECTION = 50
+
+
+@dataclass(frozen=True, slots=True)
+class Recipe:
+    """What a stage does.
+
+    Attributes:
+        name: for messages.
+        function: makes a DataFrame of one.
+        takes: columns that it wants; None for those of each batch.
+        gives: columns that it gives; None for whatever comes out.
+        reuse: whether a plan may be used again where that was found to be safe.
+        refresh: seconds after which a plan is built anew; None for never.
+    """
+
+    name: str
+    function: "Callable[[DataFrame], DataFrame]"
+    takes: Any
+    gives: Any
+    reuse: bool
+    refresh: float | None
+
+
+class Plan(ABC):
+    """Makes columns of columns. Not for several threads at once."""
+
+    built: float = 0.0
+
+    @abstractmethod
+    def run(self, batch: "pa.RecordBatch") -> "pa.Table":
+        """Run a job for a batch."""
+
+    def close(self) -> None:  # noqa: B027 - most have nothing to let go of
+        """Let go of what it holds."""
+
+
+class Sent(Plan):
+    """A plan for every job, the batch sent along with it: works wherever the cluster is."""
+
+    def __init__(self, lease: "Lease", make: "Callable[[DataFrame], DataFrame]") -> None:
+        self._session = lease.session
+        self._make = make
+
+    def run(self, batch: "pa.RecordBatch") -> "pa.Table":
+        import pyarrow as pa
+
+        return self._make(self._session.createDataFrame(pa.Table.from_batches([batch]))).toArrow()
+
+
+class Read(Plan):
+    """A plan that reads the batch from a file of this machine; for each job, or once for all."""
+
+    def __init__(
+        self,
+        lease: "Lease",
+        make: "Callable[[DataFrame], DataFrame]",
+        struct: "StructType",
+        tasks: int,
+        *,
+        reuse: bool,
+        name: str,
+    ) -> None:
+        self._feed = FileFeed(tasks)
+        self._make = make
+        self._input = _numbers(lease.session, tasks).mapInArrow(self._feed.reader(), struct)
+        self._kept: DataFrame | None = None
+        if reuse:
+            self._kept = self._make(self._input)
+            if fault := stage_reuse.fault(self._kept):
+                logger.info("%s: a plan for every job, because %s", name, fault)
+                self._kept = None
+
+    def run(self, batch: "pa.RecordBatch") -> "pa.Table":
+        self._feed.put(batch)
+        return (self._kept if self._kept is not None else self._make(self._input)).toArrow()
+
+    def close(self) -> None:
+        self._feed.close()
+
+
+class Plans:
+    """The plans of a stage on one session, as many as there are jobs at the same time.
+
+    Safe to use from several threads.
+
+    Args:
+        lease: of the session.
+        recipe: what the stage does.
+        took: told how many seconds a job with so many records took.
+    """
+
+    def __init__(self, lease: "Lease", recipe: Recipe, took: Callable[[int, float], None]) -> None:
+        self._lease = lease
+        self._recipe = recipe
+        self._took = took
+        self._idle: dict[Any, list[Plan]] = {}
+        self._lock = Lock()
+        self._jobs = 0
+        session = lease.session
+        self._takes = None if recipe.takes is None else as_struct(recipe.takes, session)
+        self._gives = None if recipe.gives is None else as_struct(recipe.gives, session)
+
+    def run(self, batch: "pa.RecordBatch") -> "pa.Table":
+        """Run a job for a batch.
+
+        Raises:
+            SparkError: what went wrong, told apart.
+        """
+        where = self._recipe.name
+        columns = ", ".join(f"{field.name} {field.type}" for field in batch.schema)
+        try:
+            struct = self._takes or spark_schema(batch.schema)
+            schema = arrow_schema(struct)
+            batch = fitted(batch, schema, where)
+            plan = self._taken(schema) or self._built(struct, batch)
+        except Exception as error:
+            raise translated(error, where, columns) from _cause(error)
+        started = time.perf_counter()
+        try:
+            made = plan.run(batch)
+        except Exception as error:
+            plan.close()  # Spark keeps the failure of a broadcast, too
+            raise translated(error, where, columns) from _cause(error)
+        self._took(batch.num_rows, time.perf_counter() - started)
+        self._give_back(schema, plan)
+        return made
+
+    def close(self) -> None:
+        """Let go of all plans. No job may be under way."""
+        for plans in self._idle.values():
+            for plan in plans:
+                plan.close()
+        self._idle.clear()
+
+    def _taken(self, schema: "pa.Schema") -> Plan | None:
+        stale = []
+        plan = None
+        with self._lock:
+            idle = self._idle.get(schema, [])
+            while idle and plan is None:
+                candidate = idle.pop()
+                plan = None if self._is_stale(candidate) else candidate
+                stale += [] if plan else [candidate]
+        for each in stale:
+            each.close()
+        return plan
+
+    def _is_stale(self, plan: Plan) -> bool:
+        refresh = self._recipe.refresh
+        return refresh is not None and time.monotonic() - plan.built >= refresh
+
+    def _give_back(self, schema: "pa.Schema", plan: Plan) -> None:
+        with self._lock:
+            self._idle.setdefault(schema, []).append(plan)
+            self._jobs += 1
+            collect = self._jobs % JOBS_PER_COLLECTION == 0
+        if collect:
+            gc.collect()
+
+    def _built(self, struct: "StructType", batch: "pa.RecordBatch") -> Plan:
+        recipe = self._recipe
+
+        def make(frame: "DataFrame") -> "DataFrame":
+            return checked(recipe.function(frame), self._gives, recipe.name)
+
+        plan: Plan
+        if self._lease.address.local:
+            # One task: several jobs at a time use the cores better than several tasks of a job.
+            plan = Read(self._lease, make, struct, 1, reuse=recipe.reuse, name=recipe.name)
+        else:
+            plan = Sent(self._lease, make)
+        plan.built = time.monotonic()
+        try:
+            plan.run(batch.slice(0, 0))  # starts workers, broadcasts tables, compiles
+        except BaseException:
+            plan.close()
+            raise
+        return plan
+
+
+def _numbers(session: Any, count: int) -> "DataFrame":  # noqa: ANN401
+    """Give a row with a number to each of some tasks.
+
+    ``session.range`` would tell Spark how little it holds: a join would then keep the batch, of
+    which it knows nothing else, and let the static table through.
+    """
+    from pyspark.sql import DataFrame
+    from pyspark.sql.types import IntegerType, StructType
+
+    jvm, context = session._jvm, session.sparkContext
+    rows = jvm.java.util.ArrayList()
+    for number in range(count):
+        row = context._gateway.new_array(jvm.Object, 1)
+        row[0] = number
+        rows.append(jvm.org.apache.spark.sql.RowFactory.create(row))
+    kind = session._jsparkSession.parseDataType(StructType().add("number", IntegerType()).json())
+    made = session._jsparkSession.createDataFrame(context._jsc.parallelize(rows, count), kind)
+    return DataFrame(made, session)
+
+
+def _cause(error: Exception) -> Exception | None:
+    # The stack of Java says nothing to the user, and dead letters carry the cause along.
+    return error.__cause__ if isinstance(error, SparkError) else None  # type: ignore[return-value]
