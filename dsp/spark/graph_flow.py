@@ -20,7 +20,7 @@ from dsp.spark.workers import worker_loop
 from dsp.stream.batch import Batch, child
 from dsp.stream.codecs import encode
 from dsp.stream.fitting import fit
-from dsp.stream.graph import DEAD_LETTERS, Edge, Grouping, Kind, Operator
+from dsp.stream.graph import DEAD_LETTERS, Edge, Kind, Operator
 from dsp.stream.groupings import Owners, split
 from dsp.stream.letters import letter
 from dsp.stream.steps import Failure, Step
@@ -145,7 +145,7 @@ class Flow:
             # The same record may come another way too.
             ids = [child(each, edge.tag, 0) for each in batch.ids] if edge.tag else batch.ids
             tagged = Batch(batch.values, ids)
-            if edge.target in self._section.operators and edge.grouping is not Grouping.KEY:
+            if edge.target in self._section.operators and edge.key is None:
                 self._work(edge.target, tagged)
             else:
                 self._leave(edge, tagged)
@@ -158,7 +158,7 @@ class Flow:
             self._counts[edge.target][0] += len(batch)
         if not len(batch):
             return
-        if edge.grouping is Grouping.KEY:
+        if edge.key is not None:
             parts = self._split(edge, batch)
         else:
             parts = {self._turn: batch}

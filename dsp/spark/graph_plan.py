@@ -102,7 +102,7 @@ def plan_for(graph: Graph, session: "SparkSession", *, retries: int, partitions:
 def _is_cut(graph: Graph, edge: Edge) -> bool:
     """Whether an edge ends a section."""
     ends = (graph.operators[edge.source], graph.operators[edge.target])
-    return edge.grouping is Grouping.KEY or any(map(is_stage, ends))
+    return edge.key is not None or any(map(is_stage, ends))
 
 
 def _stage(
@@ -129,7 +129,7 @@ def _section(
         address(edge): edge
         for edge in graph.edges.values()
         if edge.target in operators
-        and (edge.source not in operators or edge.grouping is Grouping.KEY)
+        and (edge.source not in operators or edge.key is not None)
     }
     readers = {
         name: _reader(graph.operators[name])

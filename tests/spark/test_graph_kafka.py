@@ -36,7 +36,7 @@ async def send(bootstrap: str, topic: str, values: list[bytes | None]) -> None:
     await producer.start()
     try:
         for number, value in enumerate(values):
-            await producer.send_and_wait(topic, value, partition=number % 3)
+            await producer.send_and_wait(topic, value, key=b"k", partition=number % 3)
     finally:
         await producer.stop()
 
