@@ -144,10 +144,10 @@ def read_topic(session: "SparkSession", operator: Operator) -> "DataFrame":
     )
     return frame.select(
         functions.lit(operator.name).alias("target"),
-        frame.partition.cast("long").alias("place"),
-        frame.offset.alias("count"),
+        frame["partition"].cast("long").alias("place"),
+        frame["offset"].alias("count"),
         functions.lit(b"").alias("ids"),
-        frame.value.alias("payload"),
+        frame["value"].alias("payload"),
     )
 
 
