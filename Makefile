@@ -3,6 +3,8 @@
 
 PYTHON ?=
 RUN_EXTRAS := cli,zmq
+# With "testing" comes a Java for machines that have none.
+SPARK_EXTRAS := cli,zmq,spark,testing
 TEST_EXTRAS := cli,testing,zmq,grpc,kafka,arrow,spark,balance,lab,metrics
 
 # Most tests wait more than they compute; those of one file share brokers and stay together.
@@ -12,14 +14,18 @@ BIN := .venv/bin
 export PYTHON
 
 .DEFAULT_GOAL := help
-.PHONY: help run test check proto bench verify soak docs setup-run setup-test
+.PHONY: help run run-spark test check proto bench verify soak docs setup-run setup-spark setup-test
 
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 run: setup-run ## run the taxi job: instances follow the load (ARGS="--plot taxi.png")
 	@echo "[run] $(BIN)/python -m examples.taxi --transport zmq://127.0.0.1:0 $(ARGS)"
 	@$(BIN)/python -m examples.taxi --transport zmq://127.0.0.1:0 $(ARGS)
+
+run-spark: setup-spark ## run the taxi job with a stage on Spark, on the mesh and as one query
+	@echo "[run-spark] $(BIN)/python -m examples.taxi.spark $(ARGS)"
+	@$(BIN)/python -m examples.taxi.spark $(ARGS)
 
 test: check ## everything that a change must pass (ARGS="-k name")
 	@echo "[test] pytest $(WORKERS) $(ARGS)"
@@ -57,6 +63,9 @@ docs: setup-test ## write the generated pages, check every link
 
 setup-run:
 	@tools/setup.sh $(RUN_EXTRAS)
+
+setup-spark:
+	@tools/setup.sh $(SPARK_EXTRAS)
 
 setup-test:
 	@tools/setup.sh $(TEST_EXTRAS) dev

@@ -29,6 +29,9 @@ from tools.documentation import ROOT, anchor, broken_links, pages, stale_pages, 
 TESTED_ELSEWHERE = {
     "docs/howto/configure.md": "tests/config/test_docs.py",
     "docs/howto/explore-a-protocol.md": "tests/explorer/test_docs.py",
+    # One Spark for all snippets of a page: each for itself would take most of a minute.
+    "docs/howto/spark-functions.md": "tests/spark/test_functions.py",
+    "docs/howto/spark-graphs.md": "tests/spark/test_graph.py",
 }
 KINDS = {"python", "toml", "console", "text", "proto", "make"}
 NOT_RUN = re.compile(r"<!-- not run: .{10,} -->")

@@ -67,6 +67,9 @@ PUBLIC: dict[str, str] = {
         TcpLinesSource KafkaSource Journaled""",
     "dsp.stream.sinks": """Sink SinkBroken PartlyWritten CallableSink Collector FileSink
         JsonLinesSink CsvSink ParquetSink JournalSink KafkaSink""",
+    "dsp.spark": """map_in_arrow pandas_udf udf failed_record FailedRecord run_graph GraphRun stage
+        sql column SparkStage SparkSettings Lease hold SparkError SparkUnavailable SparkConflict
+        SparkUnreachable SchemaMismatch RecordFailed JobFailed""",
     "dsp.testing": """World Host HostMain LinkConditions Packet Rule Verdict PASS DROP Deliver""",
     "dsp.testing.contract": "TransportContract ContractHarness",
     "dsp.testing.kafka": """KafkaBroker start_broker start_cluster find_broker ExternalBroker

@@ -48,6 +48,7 @@ MODULES = [
     "dsp.transport.kafka.endpoint",
     "dsp.stream.sources",
     "dsp.stream.sinks",
+    "dsp.spark",
     "dsp.testing",
     "dsp.testing.contract",
     "dsp.testing.kafka",

@@ -29,6 +29,9 @@ class View:
     def say(self, text: str) -> None:
         """Say something that happened."""
 
+    def note(self, text: str) -> None:
+        """Have this shown beside the figures, instead of what was noted before."""
+
 
 class LineView(View):
     """A line per second, and one per scaling action.
@@ -41,6 +44,7 @@ class LineView(View):
         self._stream = stream
         self._shown_at = 0.0
         self._actions = 0
+        self._note = ""
 
     def show(self, summary: Summary, history: History) -> None:
         """Print what is new."""
@@ -50,7 +54,12 @@ class LineView(View):
         if history.last - self._shown_at >= SECONDS_BETWEEN_LINES:
             self._shown_at = history.last
             operators = " | ".join(map(_line, summary.operators.values()))
-            self.say(f"{history.last:6.1f} s  {operators}")
+            noted = f"{self._note} | " if self._note else ""
+            self.say(f"{history.last:6.1f} s  {noted}{operators}")
+
+    def note(self, text: str) -> None:
+        """Put this into the lines that follow."""
+        self._note = text
 
     def say(self, text: str) -> None:
         """Print a line."""
@@ -67,6 +76,7 @@ class TableView(View):
     def __init__(self, live: Live) -> None:
         self._live = live
         self._said: list[str] = []
+        self._note = ""
 
     def show(self, summary: Summary, history: History) -> None:
         """Paint the table anew."""
@@ -86,10 +96,15 @@ class TableView(View):
         head = (
             f"{history.last:.1f} s  in {summary.records_in}  out {summary.records_out}  "
             f"dead letters {summary.dead_letters}  duplicates {summary.repeats}"
+            + (f"  {self._note}" if self._note else "")
         )
         events = [_event(action) for action in history.actions[-EVENTS_SHOWN:]]
         below = "\n".join([*events, *self._said])
         self._live.update(Group(Text(head, "bold"), table, Text(below, "dim")))
+
+    def note(self, text: str) -> None:
+        """Show this above the table."""
+        self._note = text
 
     def say(self, text: str) -> None:
         """Show a line under the table."""

@@ -37,6 +37,8 @@ class Outcome:
         faults: what went wrong; empty if nothing did.
         stopped: whether it was broken off by hand.
         bodies: the sinks, by the names of their operators.
+        batches: of Spark; None for a run on the mesh.
+        master: of Spark.
     """
 
     summary: "Summary"
@@ -44,6 +46,8 @@ class Outcome:
     faults: list[str] = field(default_factory=list)
     stopped: bool = False
     bodies: dict[str, Any] = field(default_factory=dict)
+    batches: int | None = None
+    master: str = ""
 
     @property
     def code(self) -> int:

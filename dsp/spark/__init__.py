@@ -15,11 +15,21 @@ if TYPE_CHECKING:
         SparkUnavailable,
         SparkUnreachable,
     )
+    from dsp.spark.failures import FailedRecord, failed_record
+    from dsp.spark.functions import map_in_arrow, pandas_udf, udf
+    from dsp.spark.graph import GraphRun, run_graph
     from dsp.spark.session import Lease, SparkSettings, hold
     from dsp.spark.stage_body import SparkStage
     from dsp.spark.stages import column, sql, stage
 
 __all__ = [
+    "map_in_arrow",
+    "pandas_udf",
+    "udf",
+    "failed_record",
+    "FailedRecord",
+    "run_graph",
+    "GraphRun",
     "stage",
     "sql",
     "column",
@@ -37,6 +47,13 @@ __all__ = [
 ]
 
 _HOMES = {
+    "map_in_arrow": "functions",
+    "pandas_udf": "functions",
+    "udf": "functions",
+    "failed_record": "failures",
+    "FailedRecord": "failures",
+    "run_graph": "graph",
+    "GraphRun": "graph",
     "stage": "stages",
     "sql": "stages",
     "column": "stages",

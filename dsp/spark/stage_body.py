@@ -36,6 +36,9 @@ class SparkStage(BulkBody):
         in_flight: jobs of an instance at the same time.
         most_records: of a job.
         longest: seconds that a job should take, at most.
+
+    Attributes:
+        recipe: what it does.
     """
 
     def __init__(
@@ -50,7 +53,7 @@ class SparkStage(BulkBody):
         self.__name__ = recipe.name
         self.threads = in_flight
         self.most_records = most_records
-        self._recipe = recipe
+        self.recipe = recipe
         self._settings = settings
         self._longest = longest
         self._start()
@@ -117,7 +120,7 @@ class SparkStage(BulkBody):
             if self._plans is None:
                 self._lease = hold(self._settings)
                 try:
-                    self._plans = Plans(self._lease, self._recipe, self._pace.took)
+                    self._plans = Plans(self._lease, self.recipe, self._pace.took)
                 except BaseException:
                     self._let_go()
                     raise

@@ -75,7 +75,7 @@ class KafkaTopic:
         self.url = url
         self.name = address.prefix
         self.settings = settings or KafkaConfig()
-        self._hosts = address.hosts
+        self.hosts = address.hosts
         check(self.settings)
 
     def options(self) -> dict[str, Any]:
@@ -87,7 +87,7 @@ class KafkaTopic:
         from dsp.transport.kafka.security import client_options
 
         return {
-            "bootstrap_servers": [*self._hosts],
+            "bootstrap_servers": [*self.hosts],
             "request_timeout_ms": int(self.settings.request_timeout * 1000),
             "retry_backoff_ms": RETRY_MS,
             **client_options(self.settings),
@@ -104,7 +104,7 @@ class KafkaTopic:
         from dsp.transport.kafka.security import client_options
 
         broker = Broker(
-            self._hosts,
+            self.hosts,
             client_options(self.settings),
             client=f"dsp {self.name}",
             connect_timeout=CONNECT_TIMEOUT,

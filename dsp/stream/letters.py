@@ -13,7 +13,7 @@ from dsp.stream.parcels import Made
 from dsp.stream.steps import Failure
 from dsp.stream.tokens import Token
 
-__all__ = ["DeadLetters"]
+__all__ = ["DeadLetters", "letter"]
 
 logger = logging.getLogger(__name__)
 
@@ -53,17 +53,7 @@ class DeadLetters:
         if self._edge is None:
             self._log(failures)
             return
-        letters = [
-            {
-                "operator": self._operator,
-                "instance": self._instance,
-                "id": f"{failure.id:x}",
-                "value": _shown(failure.value),
-                "error": failure.error,
-                "traceback": failure.traceback,
-            }
-            for failure in failures
-        ]
+        letters = [letter(self._operator, self._instance, failure) for failure in failures]
         batch = Batch(letters, [failure.id for failure in failures], born)
         await self._outlet.emit(Made(self._edge, batch), token)
 
@@ -77,6 +67,18 @@ class DeadLetters:
                 failure.traceback or repr(failure.value),
             )
         self._logged += len(failures)
+
+
+def letter(operator: str, instance: str, failure: Failure) -> dict[str, object]:
+    """Give what the sink for dead letters gets of a failure."""
+    return {
+        "operator": operator,
+        "instance": instance,
+        "id": f"{failure.id:x}",
+        "value": _shown(failure.value),
+        "error": failure.error,
+        "traceback": failure.traceback,
+    }
 
 
 def _shown(value: object) -> object:

@@ -82,7 +82,7 @@ def pipeline() -> Pipeline:
     wanted = load()
     described = Pipeline("taxi")
     source = SteppedSource(lambda: trips(wanted.records), wanted)
-    valid = described.source(source, name="trips").filter(is_valid, name="valid", elastic=False)
+    valid = described.source(source, name="trips").filter(is_valid, name="valid", maximum=1)
     valid.filter(in_zone, name="in_zone", instances=1).sink(TripCount(), name="count")
     return described
 

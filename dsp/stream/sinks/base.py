@@ -2,12 +2,20 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
 
 from dsp.errors import ConfigError, DspError
 from dsp.stream.signatures import body_fault, is_async
 
-__all__ = ["Sink", "SinkBroken", "PartlyWritten", "CallableSink", "Collector", "as_sink"]
+__all__ = [
+    "Sink",
+    "SinkBroken",
+    "PartlyWritten",
+    "TakesTogether",
+    "CallableSink",
+    "Collector",
+    "as_sink",
+]
 
 
 class SinkBroken(DspError):
@@ -80,6 +88,31 @@ class Sink(ABC):
 
         If a ``write`` hangs, it is called while that goes on.
         """
+
+
+@runtime_checkable
+class TakesTogether(Protocol):
+    """A sink that can take many records in one step, and remember them by one identity.
+
+    Its ``drop_repeats`` has to be true before ``open``.
+    """
+
+    def take_together(self, several: Sequence[Any], identity: int) -> bool:
+        """Take records, all or none; False if it took those of this identity before.
+
+        Args:
+            several: lists of values, or columns, as ``write`` gets them.
+            identity: of all of them together.
+
+        Raises:
+            SinkBroken: no record is to blame.
+            Exception: one of them cannot be written; ``try_values`` finds out which.
+        """
+        ...
+
+    def try_values(self, values: Any) -> None:  # noqa: ANN401
+        """Raise what taking these would raise because of them. Takes nothing."""
+        ...
 
 
 class CallableSink(Sink):

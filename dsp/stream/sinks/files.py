@@ -71,6 +71,20 @@ class FileSink(Sink):
             file.append(self.lines(values), ids)
         self.dropped += count - len(ids)
 
+    def take_together(self, several: Sequence[Any], identity: int) -> bool:
+        """Take records, and remember them by one identity; see ``TakesTogether``."""
+        file = self._file
+        assert file is not None
+        if not file.fresh([identity]):
+            return False
+        values = [value for some in several for value in some]
+        file.append(self.lines(values) if values else b"", [identity])
+        return True
+
+    def try_values(self, values: Any) -> None:  # noqa: ANN401
+        """Raise what taking these would raise; see ``TakesTogether``."""
+        self.lines(values)
+
     def close(self) -> None:
         if self._file is not None:
             self._file.close()

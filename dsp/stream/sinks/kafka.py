@@ -45,34 +45,34 @@ class KafkaSink(Sink):
         key: Callable[[Any], str | bytes] | None = None,
         settings: "KafkaConfig | None" = None,
     ) -> None:
-        self._topic = KafkaTopic(url, settings)
-        self._dump = make_form(values).dump
-        self._key = key
+        self.topic = KafkaTopic(url, settings)
+        self.dump = make_form(values).dump
+        self.key = key
         self._producer: Any = None
 
     async def open(self) -> None:
         from dsp.transport.kafka.errors import map_errors
 
-        await self._topic.partitions()
-        with map_errors(self._topic.url, self._topic.settings):
+        await self.topic.partitions()
+        with map_errors(self.topic.url, self.topic.settings):
             await self._start()
 
     async def _start(self) -> None:
         from aiokafka import AIOKafkaProducer
 
-        compression = self._topic.settings.compression
+        compression = self.topic.settings.compression
         producer = AIOKafkaProducer(
             acks="all",
             enable_idempotence=True,
             linger_ms=0,
             compression_type=None if compression == "none" else compression,
-            **self._topic.options(),
+            **self.topic.options(),
         )
         await producer.start()
         self._producer = producer
 
     async def write(self, values: Any, ids: Sequence[int]) -> None:  # noqa: ANN401
-        dump, key = self._dump, self._key
+        dump, key = self.dump, self.key
         # All of them first: of a batch with a bad value nothing is sent.
         waiting = [
             (dump(value), _bytes(key(value)) if key is not None else None, f"{each:x}".encode())
@@ -91,15 +91,13 @@ class KafkaSink(Sink):
                 await self._start()
             for value, key, each in records:
                 headers = [("dsp-id", each)]
-                sent.append(
-                    await self._producer.send(self._topic.name, value, key, headers=headers)
-                )
+                sent.append(await self._producer.send(self.topic.name, value, key, headers=headers))
         except FAILURES as error:
             if is_poison(error):
                 # This one is not even sent; what went before it is not sent twice.
                 await asyncio.gather(*sent)
                 raise PartlyWritten(len(sent)) from error
-            logger.warning("%s: %s; sent again", self._topic.url, describe(error))
+            logger.warning("%s: %s; sent again", self.topic.url, describe(error))
         outcomes = await asyncio.gather(*sent, return_exceptions=True)
         again = records[len(sent) :]
         refused: BaseException | None = None
@@ -110,7 +108,7 @@ class KafkaSink(Sink):
         if refused is not None:
             raise refused
         if again:
-            logger.warning("%s: %d records are sent again", self._topic.url, len(again))
+            logger.warning("%s: %d records are sent again", self.topic.url, len(again))
             # An idempotent producer that failed once may not go on.
             await self.close()
             await asyncio.sleep(PAUSE)

@@ -114,6 +114,24 @@ class ParquetSink(Sink):
                 self._next()
         self.dropped += count - len(ids)
 
+    def take_together(self, several: Sequence[Any], identity: int) -> bool:
+        """Take records, and remember them by one identity; see ``TakesTogether``."""
+        file = self._file
+        assert file is not None
+        if not file.fresh([identity]):
+            return False
+        encoded = [self._codec.encode(self._fitted(values)) for values in several]
+        file.append(b"".join(encoded), [identity])
+        self._rows += sum(values.num_rows for values in several)
+        if self._rows >= self._most:
+            self._finish()
+            self._next()
+        return True
+
+    def try_values(self, values: Any) -> None:  # noqa: ANN401
+        """Raise what taking these would raise; see ``TakesTogether``."""
+        self._codec.encode(self._fitted(values))
+
     def _fitted(self, batch: Any) -> Any:  # noqa: ANN401
         """Give a batch the columns that all have, in their order."""
         pa, _ = _pyarrow()

@@ -8,6 +8,7 @@ from typing import Any
 from dsp.errors import ConfigError
 from dsp.stream.sources.base import Chunk, Position, Unreadable
 from dsp.stream.sources.lines import LinesSource, readable_file, shown
+from dsp.stream.sources.parts import Part
 
 __all__ = ["CsvSource"]
 
@@ -80,6 +81,22 @@ class CsvSource(LinesSource):
         self._names = names
         every = list(wanted) == names and not self._types
         self._wanted = None if every else [(names.index(name), name) for name in wanted]
+
+    @property
+    def divisible(self) -> bool:
+        return not self._multiline
+
+    def parts(self, position: Position, count: int, size: int) -> Iterator[Part]:
+        if position is None and self._header:
+            with self._opened(None) as file:
+                position = len(file.readline())
+        return super().parts(position, count, size)
+
+    def read_part(self, part: Part) -> Iterator[Chunk]:
+        if not self._names:
+            with self._opened(None) as file:
+                self._choose(file.readline())
+        return super().read_part(part)
 
     def begin(self, position: Position, count: int) -> None:
         super().begin(position, count)

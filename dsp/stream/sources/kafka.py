@@ -56,10 +56,10 @@ class KafkaSource(Source):
     ) -> None:
         if start not in ("earliest", "latest"):
             raise ConfigError(f"start={start!r} of {url}: 'earliest' or 'latest'")
-        self._topic = KafkaTopic(url, settings)
-        self._load = make_form(values).load
-        self._start = start
-        self._until_end = until_end
+        self.topic = KafkaTopic(url, settings)
+        self.load = make_form(values).load
+        self.start = start
+        self.until_end = until_end
         self._consumer: Any = None
         self._position: dict[str, int] = {}
         self._ends: dict[str, int] = {}
@@ -70,7 +70,7 @@ class KafkaSource(Source):
 
         from dsp.transport.kafka.errors import map_errors
 
-        topic = self._topic
+        topic = self.topic
         numbers = await topic.partitions()
         if numbers[-1] >= MOST_PARTITIONS:
             raise ConfigError(f"{topic.url}: more than {MOST_PARTITIONS} partitions")
@@ -87,7 +87,7 @@ class KafkaSource(Source):
             consumer.assign(places)
             first = await consumer.beginning_offsets(places)
             last = await consumer.end_offsets(places)
-        begin = first if self._start == "earliest" else last
+        begin = first if self.start == "earliest" else last
         before: dict[str, int] = position or {}
         self._position = {}
         for place in places:
@@ -107,7 +107,7 @@ class KafkaSource(Source):
     async def read(self, most: int) -> Chunk | None:
         from dsp.transport.kafka.errors import FAILURES, connect_error
 
-        while not self._until_end or not self._at_end():
+        while not self.until_end or not self._at_end():
             try:
                 found = await self._reading.get(
                     lambda: self._consumer.getmany(timeout_ms=WAIT_MS, max_records=most)
@@ -119,7 +119,7 @@ class KafkaSource(Source):
                     number = str(place.partition)
                     self._position[number] = await self._consumer.position(place)
             except FAILURES as error:
-                raise connect_error(self._topic.url, error, self._topic.settings) from error
+                raise connect_error(self.topic.url, error, self.topic.settings) from error
         return None
 
     def _at_end(self) -> bool:
@@ -132,15 +132,15 @@ class KafkaSource(Source):
         for place, records in found.items():
             base = place.partition << RECORD_BITS
             for record in records:
-                if self._until_end and record.offset >= self._ends[str(place.partition)]:
+                if self.until_end and record.offset >= self._ends[str(place.partition)]:
                     continue
                 identity = base | record.offset
                 try:
                     data = record.value
-                    values.append(None if data is None else self._load(data))
+                    values.append(None if data is None else self.load(data))
                     offsets.append(identity)
                 except Exception as error:
-                    where = f"{self._topic.url}, partition {place.partition}, {record.offset}"
+                    where = f"{self.topic.url}, partition {place.partition}, {record.offset}"
                     raw = shown(record.value or b"")
                     failures.append(Unreadable(raw, f"{where}: {error}", identity))
             self._position[str(place.partition)] = records[-1].offset + 1

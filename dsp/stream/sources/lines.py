@@ -1,7 +1,7 @@
 """Files of lines: text, and JSON lines."""
 
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from itertools import islice
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -11,11 +11,14 @@ import orjson
 from dsp.errors import ConfigError
 from dsp.stream.sources.base import Chunk, Position, Unreadable
 from dsp.stream.sources.blocking import BlockingSource
+from dsp.stream.sources.parts import Part
 
 __all__ = ["LinesSource", "JsonLinesSource", "readable_file"]
 
 # What of a line that cannot be read is shown.
 SHOWN = 1000
+# Lines of a part that become values together.
+LINES_AT_ONCE = 4096
 
 
 def readable_file(path: Path) -> None:
@@ -58,17 +61,21 @@ class LinesSource(BlockingSource):
         readable_file(self.path)
 
     def begin(self, position: Position, count: int) -> None:
+        self._file = self._opened(position)
+        self._number = count
+
+    def _opened(self, position: Position) -> BinaryIO:
         readable_file(self.path)
-        self._file = self.path.open("rb", buffering=1 << 18)
-        size = os.fstat(self._file.fileno()).st_size
+        file = self.path.open("rb", buffering=1 << 18)
+        size = os.fstat(file.fileno()).st_size
         if position is not None and int(position) > size:
-            self._file.close()
+            file.close()
             raise ConfigError(
                 f"{self.path} has {size} bytes, and an earlier run read {position}: it is another "
                 "file now. Remove the offsets in stream.state_directory to read it from its start"
             )
-        self._file.seek(int(position or 0))
-        self._number = count
+        file.seek(int(position or 0))
+        return file
 
     def take(self, most: int) -> Chunk | None:
         assert self._file is not None
@@ -99,6 +106,33 @@ class LinesSource(BlockingSource):
                 failures.append(Unreadable(shown(line), f"{where}: {error}", offset))
         return Chunk(values, position, offsets, failures)
 
+    @property
+    def divisible(self) -> bool:
+        """Whether ``parts`` can be told: records are lines."""
+        return True
+
+    def parts(self, position: Position, count: int, size: int) -> Iterator[Part]:
+        """Find parts of whole lines; see ``Divisible``."""
+        with self._opened(position) as file:
+            start = file.tell()
+            while block := file.read(size):
+                if not block.endswith(b"\n"):
+                    block += file.readline()
+                records = _lines(block)
+                if records:
+                    yield Part(start, start + len(block), count, records)
+                count += records
+                start += len(block)
+
+    def read_part(self, part: Part) -> Iterator[Chunk]:
+        """Read a part; see ``Divisible``."""
+        with self._opened(part.start) as file:
+            data = file.read(part.end - part.start)
+        lines = [line for line in (line.rstrip(b"\r") for line in data.split(b"\n")) if line]
+        self._number = part.first
+        for start in range(0, len(lines), LINES_AT_ONCE):
+            yield self._chunk(lines[start : start + LINES_AT_ONCE], part.end)
+
     def parse(self, lines: Iterable[bytes]) -> list[Any]:
         """Make a value of each line.
 
@@ -127,6 +161,14 @@ class JsonLinesSource(LinesSource):
 
     def parse(self, lines: Iterable[bytes]) -> list[Any]:
         return [orjson.loads(line) for line in lines]
+
+
+def _lines(block: bytes) -> int:
+    """Count the lines of a block that are not empty."""
+    ends = block.count(b"\n")
+    if block[:1] in b"\r\n" or b"\n\n" in block or b"\n\r" in block:
+        return sum(1 for line in block.split(b"\n") if line.rstrip(b"\r"))
+    return ends if block.endswith(b"\n") else ends + 1
 
 
 def shown(line: bytes) -> str:

@@ -9,8 +9,12 @@ from dsp.errors import ConfigError, MissingExtraError
 from dsp.stream.sources.base import Chunk, Position
 from dsp.stream.sources.blocking import BlockingSource
 from dsp.stream.sources.lines import readable_file
+from dsp.stream.sources.parts import Part
 
 __all__ = ["ParquetSource"]
+
+# Rows of a part that are given together.
+MOST_ROWS = 1 << 16
 
 
 class ParquetSource(BlockingSource):
@@ -67,19 +71,24 @@ class ParquetSource(BlockingSource):
         self._row = int(position or 0)
         self._size = 0
         metadata = self._file.metadata
-        if self._row > metadata.num_rows:
+        try:
+            self._check_rows(metadata.num_rows, self._row)
+        except ConfigError:
             self._file.close()
-            raise ConfigError(
-                f"{self.path} has {metadata.num_rows} rows, and an earlier run read {self._row}: "
-                "it is another file now. Remove the offsets in stream.state_directory to read it "
-                "from its start"
-            )
+            raise
         # Row groups that are dealt with are not even read.
         groups, start = list(range(metadata.num_row_groups)), 0
         while groups and start + metadata.row_group(groups[0]).num_rows <= self._row:
             start += metadata.row_group(groups.pop(0)).num_rows
         self._groups = groups
         self._skip = self._row - start
+
+    def _check_rows(self, rows: int, done: int) -> None:
+        if done > rows:
+            raise ConfigError(
+                f"{self.path} has {rows} rows, and an earlier run read {done}: it is another file "
+                "now. Remove the offsets in stream.state_directory to read it from its start"
+            )
 
     def take(self, most: int) -> Chunk | None:
         if most != self._size:
@@ -107,6 +116,38 @@ class ParquetSource(BlockingSource):
         if self._file is not None:
             self._file.close()
             self._file = None
+
+    @property
+    def divisible(self) -> bool:
+        """Whether ``parts`` can be told: row groups are found by the table of contents."""
+        return True
+
+    def parts(self, position: Position, count: int, size: int) -> Iterator[Part]:
+        """Find row groups, or runs of rows of large ones; see ``Divisible``."""
+        with self._opened() as file:
+            metadata = file.metadata
+            done = int(position or 0)
+            self._check_rows(metadata.num_rows, done)
+            start = 0
+            for number in range(metadata.num_row_groups):
+                group = metadata.row_group(number)
+                end = start + group.num_rows
+                rows = max(1, group.num_rows * size // max(1, group.total_byte_size))
+                for first in range(max(start, done), end, rows):
+                    last = min(end, first + rows)
+                    yield Part(first, last, first, last - first)
+                start = end
+
+    def read_part(self, part: Part) -> Iterator[Chunk]:
+        """Read a part; see ``Divisible``."""
+        self.begin(part.start, part.first)
+        try:
+            left = part.records
+            while left and (chunk := self.take(min(left, MOST_ROWS))) is not None:
+                left -= len(chunk.values)
+                yield chunk
+        finally:
+            self.end()
 
 
 def _without(batches: Iterator[Any], rows: int) -> Iterator[Any]:

@@ -1,0 +1,46 @@
+"""A pipeline for ``dsp run --engine spark`` that is killed while it runs."""
+
+import os
+from pathlib import Path
+from typing import Any
+
+from dsp import Pipeline
+from dsp.stream.sinks import JsonLinesSink, ParquetSink
+from dsp.stream.sources import IterableSource, LinesSource
+
+RECORDS = 80_000
+LINES = 20_000
+
+
+def folder() -> Path:
+    """Where everything is."""
+    return Path(os.environ["DSP_TEST_FOLDER"])
+
+
+def shown(number: int) -> dict[str, Any]:
+    """Make a record."""
+    return {"number": number, "kind": "even" if number % 2 == 0 else "odd"}
+
+
+def kept(record: dict[str, Any]) -> bool:
+    """Choose some."""
+    return bool(record["number"] % 5)
+
+
+def pipeline() -> Pipeline:
+    """Two sources, a key, two ways, two sinks."""
+    job = Pipeline("crashing")
+    numbers = job.source(IterableSource(lambda: range(RECORDS), rate=6_000), name="numbers")
+    lines = job.source(LinesSource(folder() / "lines.txt"), name="lines").map(int, name="parsed")
+    shaped = job.merge(numbers, lines).map(shown)
+    by_kind = shaped.key_by(lambda record: record["kind"]).filter(kept)
+    by_kind.sink(JsonLinesSink(folder() / "out.jsonl"), name="lines-out")
+    shaped.filter(lambda record: not kept(record), name="others").sink(
+        ParquetSink(folder() / "out.parquet", rows_per_file=4000), name="columns-out"
+    )
+    return job
+
+
+def wanted() -> list[int]:
+    """Give the numbers that come out, in both sinks together."""
+    return sorted([*range(RECORDS), *range(RECORDS, RECORDS + LINES)])
