@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 from rich.text import Text
 
+from dsp.cli.lab_kafka_groups import kafka_groups
 from dsp.cli.lab_mutex import mutex
 from dsp.cli.lab_scaling import scaling
 from dsp.cli.output import print_json, print_rows
@@ -20,6 +21,7 @@ lab = typer.Typer(
 
 lab.command()(mutex)
 lab.command()(scaling)
+lab.command()(kafka_groups)
 
 
 @lab.command()
