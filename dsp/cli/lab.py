@@ -10,6 +10,7 @@ from rich.text import Text
 from dsp.cli.lab_balance import balance
 from dsp.cli.lab_coordination import coordination
 from dsp.cli.lab_dabs import dabs
+from dsp.cli.lab_kafka_groups import kafka_groups
 from dsp.cli.lab_mutex import mutex
 from dsp.cli.lab_scaling import scaling
 from dsp.cli.output import print_json, print_rows
@@ -26,6 +27,7 @@ lab.command()(coordination)
 lab.command()(mutex)
 lab.command()(scaling)
 lab.command()(dabs)
+lab.command()(kafka_groups)
 
 
 @lab.command()

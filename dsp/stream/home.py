@@ -7,8 +7,8 @@ from dsp.core.envelope import Envelope
 from dsp.core.types import NodeId
 from dsp.scaling.events import ScaleMessage
 from dsp.scaling.place import Place
-from dsp.stream.batch import Batch
 from dsp.scaling.usable import CpuUse
+from dsp.stream.batch import Batch
 from dsp.stream.coordination import ScalingStep
 from dsp.stream.inlet import Arrival
 from dsp.stream.parcels import Progress, Sent
