@@ -67,12 +67,8 @@ class Bounded:
     """
 
     def __init__(self, inner: Decider, bounds: Bounds) -> None:
-<<<<<<< HEAD
         self.inner = inner
-=======
-        self._inner = inner
         self._leads = isinstance(inner, Centralised | Threshold)
->>>>>>> leftovers
         self._bounds = bounds
         self._actions: deque[tuple[float, int]] = deque()
 
