@@ -13,6 +13,7 @@ from random import Random
 
 import dsp
 from dsp.lab.timed import TimedSink
+from dsp.scaling.deciders.autoscale import Proactive
 from dsp.scaling.deciders.base import STAY, Decision, Duplicate, Leave, Observation
 from dsp.scaling.deciders.named import DECIDERS
 from dsp.scaling.deciders.probabilistic import Thresholds
@@ -61,7 +62,7 @@ class Scripted:
         return STAY
 
 
-def scripted(random: Random, thresholds: Thresholds) -> Scripted:
+def scripted(random: Random, thresholds: Thresholds, proactive: Proactive) -> Scripted:
     """Make one, as the table of deciders wants it."""
     return Scripted()
 

@@ -8,42 +8,37 @@ import asyncio
 import logging
 from collections.abc import Callable
 from random import Random
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from dsp._pb.balance_pb2 import BalanceFrame
-from dsp._pb.engine_pb2 import EngineEnd, EngineEndAck, EngineGone, EngineProgress, EngineRetire
+from dsp._pb.engine_pb2 import EngineEnd, EngineEndAck, EngineGone, EngineProgress
 from dsp.core.envelope import Envelope
 from dsp.core.machine import PeerLost, Received
 from dsp.core.types import NodeId
-from dsp.scaling.deciders import Decider, Observation, proactive_settings
+from dsp.scaling.deciders import Decider, proactive_settings
 from dsp.scaling.events import (
-    LeaveRequested,
     Member,
     QueueEmptied,
     ScaleMessage,
-    ScaleOutRequested,
 )
 from dsp.scaling.place import Place
-from dsp.scaling.service import ScaleRequest, ScaleTrigger
 from dsp.scaling.status import Status
 from dsp.stream.batch import Batch
-from dsp.stream.bodies import BulkBody
-from dsp.stream.coordination import Coordinator, ScalingStep, Wish
 from dsp.stream.ending import Ending
-from dsp.stream.exclusion import Exclusion, excluding_edges
 from dsp.stream.foresight import Foresight, foreseer
 from dsp.stream.graph import Graph, Grouping, Kind
 from dsp.stream.groupings.making import Groupings
 from dsp.stream.home import Home
 from dsp.stream.inlet import Arrival, Inlet
 from dsp.stream.metering import make_metering
-from dsp.stream.observing import SLOW_START, Observer, room_for
+from dsp.stream.observing import Observer
 from dsp.stream.offsets import OffsetStore
 from dsp.stream.outlet import Outlet
-from dsp.stream.parcels import Limits, Progress
+from dsp.stream.parcels import Progress
 from dsp.stream.reading import Reader
+from dsp.stream.room import Room, limits_to
 from dsp.stream.runners import make_runner
-from dsp.stream.speaker import Speaker
+from dsp.stream.scaler import Scaler
 from dsp.stream.steps import Failure, Step
 from dsp.stream.tokens import Token
 from dsp.stream.working import Worker
@@ -56,23 +51,13 @@ __all__ = ["Instance"]
 logger = logging.getLogger(__name__)
 
 PROGRESS_PAUSE = 0.005
-# Capacities that differ by no more grant the same room.
-SAME_CAPACITY = 0.05
 # Messages of who may scale.
 COORDINATION = frozenset({"mutex", "engine_core", "engine_enter", "engine_entered", "engine_exit"})
 # How much comes to an instance by these may be more than its share.
 BY_KEY = (Grouping.KEY, Grouping.PARTIAL_KEY)
-# Room at an instance of which it is not known yet how fast it is.
-FIRST_ROOM = 128, 16
-# What an instance says of its room meanwhile: as before.
-NO_NEWS = 0, 0
 
 
-def _nothing() -> None:
-    pass
-
-
-class Instance(Speaker):
+class Instance(Scaler):
     """A running copy of an operator.
 
     Args:
@@ -101,25 +86,23 @@ class Instance(Speaker):
         news: Callable[[str, str, int], None] = lambda name, what, count: None,
     ) -> None:
         stream = config.stream
-        super().__init__(home, place, graph.operators[place.member.operator], news)
-        self._graph = graph
+        super().__init__(home, place, graph, config, news)
         self._config = stream
-        self._tasks: dict[asyncio.Task[Any], None] = {}
-        self.error: BaseException | None = None
         at_most_once = stream.delivery == "at_most_once"
         edges = [graph.edges[self.operator.name, name] for name in place.downstream]
+        self.room = Room(stream, self.operator, self.metrics)
         self.inlet = Inlet(
             lambda to, progress: home.post_progress(self.name, to, progress),
             home.finished,
             at_most_once=at_most_once,
             pause=PROGRESS_PAUSE,
-            grant=self._grant,
+            grant=self.room.grant,
             near=home.is_local,
         )
         groupings = Groupings.of(config.balance)
         self.outlet = Outlet(
             self,
-            [(edge, self._limits(edge.target)) for edge in edges],
+            [(edge, limits_to(stream, graph.operators[edge.target])) for edge in edges],
             keep=not at_most_once,
             groupings=groupings,
             relay=self,
@@ -146,21 +129,6 @@ class Instance(Speaker):
             behind=(lambda: self.operator.body.waiting) if is_source else (lambda: None),
         )
         self.active_since: float | None = None
-        self._wish: Wish | None = None
-        self._step_began = 0.0
-        guarded = excluding_edges(self.operator.name, graph) if excluding else []
-        session = config.transport.session
-        self.coordinator: Coordinator = (
-            Exclusion(
-                self.machine,
-                guarded,
-                home,
-                self._begin_step,
-                session.suspect_after + stream.lost_after,
-            )
-            if guarded
-            else Coordinator(self._begin_step)
-        )
         self.ending = Ending(
             lambda to: home.post(self.name, to, Envelope(engine_end=EngineEnd())),
             lambda to: home.post(self.name, to, Envelope(engine_end_ack=EngineEndAck())),
@@ -168,9 +136,6 @@ class Instance(Speaker):
         )
         self.inlet.on_done = self.outlet.on_idle = self.look_later
         self._look_scheduled = False
-        # How many send to this instance, and what they were granted at which capacity.
-        self._before = 0
-        self._granted: tuple[float, tuple[int, int]] | None = None
         runner = self._runner = make_runner(
             self.operator.threads, self.operator.service_time, self.name, stream.inline_time
         )
@@ -209,28 +174,9 @@ class Instance(Speaker):
                 clock=home.clock,
                 changed=self.look_later,
             )
-        self._trigger = (
-            ScaleTrigger(
-                self.machine,
-                decider,
-                period=period,
-                random=random,
-                observe=self._observe,
-                begin=self._decided,
-                retire=lambda name: home.post(
-                    self.name, name, Envelope(engine_retire=EngineRetire())
-                ),
-            )
-            if decider is not None and self.operator.elastic
-            else None
-        )
+        self._trigger = self._make_trigger(decider, period, random)
 
     # -- life -----------------------------------------------------------------------------
-
-    @property
-    def settled(self) -> bool:
-        """Active, and busy with no operation of the scale protocol."""
-        return self.machine.may_scale
 
     @property
     def quiet(self) -> bool:
@@ -267,21 +213,6 @@ class Instance(Speaker):
         if self._trigger is not None:
             self._start(self._trigger.run(), "trigger")
         self.look_later()
-
-    def _start(self, work: Any, name: str) -> None:  # noqa: ANN401
-        task = self._loop.create_task(work, name=f"{self.name} {name}")
-        self._tasks[task] = None
-        task.add_done_callback(self._task_ended)
-
-    def _task_ended(self, task: "asyncio.Task[Any]") -> None:
-        self._tasks.pop(task, None)
-        if not task.cancelled() and (error := task.exception()) is not None:
-            self._broke(task.get_name(), error)
-
-    def _broke(self, what: str, error: BaseException) -> None:
-        logger.error("%s: %s failed", self.name, what, exc_info=error)
-        self.error = error
-        self._end(f"{what} failed: {error!r}", clean=False)
 
     def _end(self, reason: str, *, clean: bool) -> None:
         if self._is_gone:
@@ -369,7 +300,7 @@ class Instance(Speaker):
         worker = self.worker
         if worker is None or self._is_gone or not worker.may_relay(len(batch)):
             return None
-        token = Token(_nothing)
+        token = Token(lambda: None)
         try:
             for arrival, failures in worker.catch_up():
                 self._let_go(failures, arrival.born, arrival.token)
@@ -421,12 +352,11 @@ class Instance(Speaker):
         """Whether anything could come of a look: while records flow nothing can, mostly."""
         if self.machine.status is not Status.ACTIVE or self.ending.begun:
             return True
-        return self.reader.over if self.reader is not None else not self._before
+        return self.reader.over if self.reader is not None else not self.room.senders
 
     def neighbours_changed(self) -> None:
         machine = self.machine
-        self._before = len(machine.neighbours.side(machine.place.upstream))
-        self._granted = None
+        self.room.senders = len(machine.neighbours.side(machine.place.upstream))
         self.look_later()
 
     def _look(self) -> None:
@@ -434,11 +364,9 @@ class Instance(Speaker):
         self._look_scheduled = False
         if self._is_gone:
             return
-        machine = self.machine
-        worker = self.worker
+        machine, worker = self.machine, self.worker
         if machine.status is Status.DRAINING:
-            still = self.inlet.empty and (worker is None or not worker.busy)
-            if still and self.outlet.idle:
+            if self.inlet.empty and (worker is None or not worker.busy) and self.outlet.idle:
                 self.inlet.settle()
                 self._step(QueueEmptied())
             return
@@ -456,45 +384,7 @@ class Instance(Speaker):
             after=[member.id for member in machine.neighbours.side(machine.place.downstream)],
         )
 
-    # -- deciding -------------------------------------------------------------------------
-
-    def _observe(self, now: float) -> Observation | None:
-        busy = self.ending.begun or self.coordinator.waiting
-        return None if busy else self.observer.observe(now)
-
-    def _decided(self, request: ScaleRequest) -> None:
-        """The decider wants a step: it is for the siblings that there are now."""
-        siblings = self.observer.siblings
-        if isinstance(request, ScaleOutRequested):
-            request = ScaleOutRequested(request.count, "duplicate")
-        asked = self._home.clock()
-        self.coordinator.ask(Wish(request, asked, lambda: self.observer.siblings == siblings))
-
-    def _may_begin(self, request: ScaleRequest) -> bool:
-        leaves = isinstance(request, LeaveRequested)
-        return self.settled and not self.ending.begun and not (leaves and self.machine.keeper)
-
-    def _begin_step(self, wish: Wish) -> bool:
-        """Begin a step whose turn has come, if it can begin still."""
-        if not self._may_begin(wish.request):
-            return False
-        self._wish, self._step_began = wish, self._home.clock()
-        if isinstance(wish.request, LeaveRequested):
-            self._news(self.name, "leaving", 1)
-        self._step(wish.request)
-        return True
-
-    def _step_over(self, newcomers: tuple[NodeId, ...]) -> None:
-        wish, self._wish = self._wish, None
-        if wish is not None:
-            times = (wish.asked, self._step_began, self._home.clock())
-            self._home.stepped(ScalingStep(self.name, wish.kind, *times, newcomers))
-            self.coordinator.over()
-
-    def leave(self) -> None:
-        """Leave because somebody asks for it, unless the operator or the stream needs it here."""
-        if self._may_begin(LeaveRequested()):
-            self.coordinator.ask(Wish(LeaveRequested(), self._home.clock()))
+    # -- reports --------------------------------------------------------------------------
 
     async def _report(self) -> None:
         """Tell successors what is known about their operator, and keep the figures fresh."""
@@ -508,24 +398,3 @@ class Instance(Speaker):
             if self.worker is not None:
                 self.worker.report_hanging(now)
             began = now
-
-    def _grant(self) -> tuple[int, int]:
-        capacity, granted = self.metrics.capacity, self._granted
-        if granted is not None and capacity is not None:
-            before, room = granted
-            if abs(capacity - before) <= SAME_CAPACITY * before:
-                return room
-        body = self.operator.body
-        most = body.most_records if isinstance(body, BulkBody) else 0
-        worked = self.metrics.total_worked if self.operator.capacity is None else None
-        room = room_for(self._config, capacity, max(1, self._before), NO_NEWS, worked, most)
-        # Room grows with what was worked on, until that bounds it no more.
-        grown = worked is None or SLOW_START * worked >= max(self._config.window_records, 2 * most)
-        self._granted = (capacity, room) if capacity is not None and grown else None
-        return room
-
-    def _limits(self, target: str) -> Limits:
-        config, capacity = self._config, self._graph.operators[target].capacity
-        window, batch = room_for(config, capacity, 1, FIRST_ROOM)
-        enough = min(config.batch_records, config.window_records)
-        return Limits(window, batch, config.window_bytes, enough, config.linger)

@@ -6,7 +6,6 @@ second, with the records that it has for all of them, those included that it mus
 
 from collections.abc import Callable
 from statistics import fmean
-from typing import TYPE_CHECKING
 
 from dsp._pb.engine_pb2 import EngineDemand, EngineShare
 from dsp._pb.scaling_pb2 import ScaleMember
@@ -20,15 +19,10 @@ from dsp.stream.home import Home
 from dsp.stream.metrics import Demand, Figures, MetricCollector
 from dsp.stream.outlet import Outlet
 
-if TYPE_CHECKING:
-    from dsp.config.stream import StreamConfig
-
-__all__ = ["SLOW_START", "Observer", "room_for"]
+__all__ = ["Observer"]
 
 # An instance that waits for its successors half of the time gains nothing by siblings.
 HELD_BACK = 0.5
-# Room for so many times the records that an instance is known to have been through with.
-SLOW_START = 4
 
 
 class Observer:
@@ -190,32 +184,3 @@ def _joined(demands: list[EngineDemand]) -> Report | None:
         usable=min(usable, default=None),
         keeper=keepers[0] if keepers else None,
     )
-
-
-def room_for(
-    config: "StreamConfig",
-    capacity: float | None,
-    senders: int,
-    unknown: tuple[int, int],
-    worked: int | None = None,
-    most: int = 0,
-) -> tuple[int, int]:
-    """Records that each sender may have under way to an instance, and in one batch.
-
-    Args:
-        config: bounds.
-        capacity: records per second of the instance; None if it is not known.
-        senders: how many share the room.
-        unknown: the answer then.
-        worked: records that this knowledge comes from; None if it was declared. What an instance
-            was quick with at first says little about what comes next, so room grows with it.
-        most: records of a call, for a body that takes many; room is kept for the next call too.
-    """
-    if capacity is None:
-        return unknown
-    batch = max(1, min(config.batch_records, int(capacity * config.batch_time)))
-    bound = max(config.window_records, 2 * most // senders)
-    window = min(bound, int(capacity * config.window_time) // senders)
-    if worked is not None:
-        window = min(window, SLOW_START * worked)
-    return max(batch + 1, window), batch

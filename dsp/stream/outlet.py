@@ -7,7 +7,7 @@ batches: they are assigned again, under the same numbers.
 
 import asyncio
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from dsp._pb.balance_pb2 import BalanceFrame, BalanceRequest
 from dsp._pb.engine_pb2 import EngineProgress
@@ -19,61 +19,13 @@ from dsp.stream.fitting import fit
 from dsp.stream.graph import Edge
 from dsp.stream.groupings.making import Groupings, make_distribution
 from dsp.stream.parcels import VALUE_BYTES, Account, Limits, Made, Progress, Sent
-from dsp.stream.steps import Failure
+from dsp.stream.surroundings import Relay, Surroundings
 from dsp.stream.tokens import Token
 
 if TYPE_CHECKING:
     from dsp.stream.groupings.base import Distribution
 
-__all__ = ["Outlet", "Surroundings"]
-
-
-class Surroundings(Protocol):
-    """What an outlet needs of its instance."""
-
-    def routes(self, operator: str) -> tuple[NodeId, ...]:
-        """The successors that records may be assigned to."""
-        ...
-
-    def assigned(self, to: NodeId, batches: int) -> None:
-        """Batches will be sent."""
-        ...
-
-    def confirmed(self, by: NodeId, batches: int) -> None:
-        """Batches are done, or will not arrive."""
-        ...
-
-    def transmit(self, sent: Sent) -> None:
-        """Send a batch."""
-        ...
-
-    def is_local(self, name: NodeId) -> bool:
-        """Whether an instance is in this process."""
-        ...
-
-    def blocked(self, waiting: bool) -> None:
-        """Outputs begin or cease to wait for room."""
-        ...
-
-    def unfit(self, failures: Sequence[Failure]) -> None:
-        """Records that the codec of an edge cannot hold are left out."""
-        ...
-
-
-class Relay(Protocol):
-    """How an outlet has records processed at once, by a successor in this process."""
-
-    def relay(self, to: NodeId, batch: Batch) -> Token | None:
-        """Let a successor process records now.
-
-        Returns:
-            What is still to be done for them, perhaps nothing; None if they have to queue.
-        """
-        ...
-
-    def adopt(self, sent: Sent, token: Token) -> None:
-        """Have a successor tell when nothing is left to be done for what it processed."""
-        ...
+__all__ = ["Outlet"]
 
 
 class Outlet:
@@ -130,8 +82,7 @@ class Outlet:
 
     def waiting(self, operator: str) -> int:
         """Records for an operator that none of its instances has begun to work on."""
-        gathering = self._gatherings.get(operator)
-        waiting = gathering.records if gathering is not None else 0
+        waiting = self._distributions[operator].records
         for name in self._instance.routes(operator):
             if (account := self._accounts.get(name)) is not None:
                 waiting += account.records

@@ -12,11 +12,11 @@ from dsp.stream.metrics import MetricCollector
 from dsp.stream.offsets import OffsetStore, OffsetTracker, Pending
 from dsp.stream.outlet import Outlet
 from dsp.stream.parcels import Made
+from dsp.stream.preparing import make_fitting
 from dsp.stream.runners import Runner
 from dsp.stream.sources.base import Chunk, Source, SourceContext
 from dsp.stream.steps import Failure
 from dsp.stream.tokens import Token
-from dsp.stream.working import make_fitting
 
 __all__ = ["Reader"]
 

@@ -64,12 +64,10 @@ class Speaker:
         self._loop = asyncio.get_running_loop()
         self._routes: dict[str, tuple[NodeId, ...]] = {}
         self._is_gone = False
+        self._tasks: dict[asyncio.Task[Any], None] = {}
+        self.error: BaseException | None = None
         self.scale_messages = 0
         self.metrics = MetricCollector(operator.workers, operator.capacity, self._loop.time())
-
-    @abstractmethod
-    def _start(self, work: Any, name: str) -> None:  # noqa: ANN401
-        """Start a task whose end is noticed."""
 
     @abstractmethod
     def _activate(self) -> None:
@@ -90,6 +88,24 @@ class Speaker:
     @abstractmethod
     def look_later(self) -> None:
         """See soon whether a leaver is drained, or the stream is over."""
+
+    # -- tasks ----------------------------------------------------------------------------
+
+    def _start(self, work: Any, name: str) -> None:  # noqa: ANN401
+        """Start a task whose end is noticed."""
+        task = self._loop.create_task(work, name=f"{self.name} {name}")
+        self._tasks[task] = None
+        task.add_done_callback(self._task_ended)
+
+    def _task_ended(self, task: "asyncio.Task[Any]") -> None:
+        self._tasks.pop(task, None)
+        if not task.cancelled() and (error := task.exception()) is not None:
+            self._broke(task.get_name(), error)
+
+    def _broke(self, what: str, error: BaseException) -> None:
+        logger.error("%s: %s failed", self.name, what, exc_info=error)
+        self.error = error
+        self._end(f"{what} failed: {error!r}", clean=False)
 
     # -- the scale protocol ---------------------------------------------------------------
 

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING
 from dsp.errors import CodecError
 from dsp.stream.batch import Batch, child, chosen
 from dsp.stream.bodies import BulkBody
-from dsp.stream.fitting import fit
 from dsp.stream.graph import DEAD_LETTERS, Edge, Kind, Operator
 from dsp.stream.groupings.owners import rows_of
 from dsp.stream.inlet import Arrival, Inlet
@@ -20,23 +19,21 @@ from dsp.stream.joining import join
 from dsp.stream.letters import DeadLetters
 from dsp.stream.metering import Metering
 from dsp.stream.metrics import MetricCollector
+from dsp.stream.opening import Opening
 from dsp.stream.outlet import Outlet
 from dsp.stream.parcels import Made
+from dsp.stream.preparing import make_fitting
 from dsp.stream.runners import Runner
 from dsp.stream.seen import Seen
-from dsp.stream.signatures import is_async
 from dsp.stream.steps import Failure, Outcome, Step
 from dsp.stream.tokens import Token
 
 if TYPE_CHECKING:
     from dsp.stream.sinks.base import Sink
 
-__all__ = ["Worker", "make_fitting"]
+__all__ = ["Worker"]
 
 logger = logging.getLogger(__name__)
-
-# Seconds that the end of an instance waits for its sink to let go.
-CLOSE_PATIENCE = 10.0
 
 
 @dataclass(slots=True)
@@ -120,8 +117,7 @@ class Worker:
         self._seen = Seen() if operator.kind is Kind.SINK else None
         self._sink: Sink | None = operator.body if operator.kind is Kind.SINK else None
         self._bulk = operator.body if isinstance(operator.body, BulkBody) else None
-        self._opening = asyncio.Lock()
-        self._opened = False
+        self._opening = Opening(name, self._sink, self._bulk, runner, drop_repeats=drop_repeats)
         self._dropped = 0
         self._calls: dict[int, _Call] = {}
         self.busy = 0
@@ -136,9 +132,7 @@ class Worker:
 
     async def run(self) -> None:
         """Work. Ends by cancellation."""
-        async with self._opening:  # of several workers the first
-            if not self._opened:
-                await self._open()
+        await self._opening.open()
         while True:
             arrivals = await self._inlet.take(self._records_at_once())
             self.busy += 1
@@ -150,38 +144,9 @@ class Worker:
             if not self._inlet.empty:
                 await asyncio.sleep(0)  # others have their turn, as they have while it waits
 
-    async def _open(self) -> None:
-        if self._bulk is not None:
-            await self._runner.call(self._bulk.open, 0)
-            self._opened = True
-        if (sink := self._sink) is None:
-            return
-        self._opened = True
-        sink.drop_repeats = self._drop_repeats
-        if is_async(sink.open):
-            await sink.open()
-        else:
-            await self._runner.call(sink.open, 0)
-
     async def close(self) -> None:
         """Close the sink or the body, if it is one to be closed, once no call is under way."""
-        body: Sink | BulkBody | None = self._bulk if self._sink is None else self._sink
-        if body is None or not self._opened:
-            return
-        self._opened = False
-        if self._sink is not None and is_async(self._sink.close):
-            await self._sink.close()
-            return
-        # In the worker thread, after the call that may still be there. One that hangs is not
-        # waited for.
-        closing = asyncio.ensure_future(self._runner.call(body.close, 0))
-        await asyncio.wait([closing], timeout=CLOSE_PATIENCE)
-        if closing.done():
-            closing.result()
-        else:
-            closing.cancel()
-            what = "sink" if self._sink is not None else "body"
-            logger.error("%s: the %s hangs, and is not closed", self._name, what)
+        await self._opening.close()
 
     def _records_at_once(self) -> int:
         if self._bulk is not None:
@@ -408,7 +373,7 @@ class Worker:
         kept = chosen(batch.values, [place for place, new in enumerate(fresh) if new])
         return Batch(kept, list(compress(batch.ids, fresh)), batch.born)
 
-    def _finish(self, batch: Batch, outcome: Outcome) -> Result:
+    def _finish(self, batch: Batch, outcome: Outcome) -> tuple[list[Made], list[Failure]]:
         if self._seen is not None:
             self._seen.add(batch.ids)
             assert self._sink is not None
@@ -421,28 +386,6 @@ class Worker:
             made += ready
             failures += unfit
         return made, failures
-
-
-def make_fitting(
-    outlet: Outlet, edges: list[Edge], batch: Batch
-) -> tuple[list[Made], list[Failure]]:
-    """Prepare a batch for every edge; tell apart what the codec of an edge cannot hold."""
-    try:
-        return make_all(outlet, edges, batch), []
-    except CodecError:
-        failures: list[Failure] = []
-        for edge in edges:
-            batch, unfit = fit(edge, batch)
-            failures += unfit
-        return (make_all(outlet, edges, batch) if len(batch) else []), failures
-
-
-def make_all(outlet: Outlet, edges: list[Edge], batch: Batch) -> list[Made]:
-    """Prepare a batch for every edge: split by key, or encoded if it goes to another process.
-
-    Meant for a worker thread: it only reads what the loop changes, and the loop checks again.
-    """
-    return [outlet.prepare(edge, batch) for edge in edges]
 
 
 def _unreadable(arrival: Arrival, error: CodecError) -> Failure:

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from dsp.errors import MissingExtraError
 from dsp.lab.dabs.setting import Setting
@@ -80,7 +81,7 @@ def draw_traces(path: Path, setting: Setting, traces: dict[str, Trace]) -> Path:
     return path
 
 
-def _pyplot():  # type: ignore[no-untyped-def]  # noqa: ANN202
+def _pyplot() -> Any:  # noqa: ANN401
     try:
         import matplotlib
     except ModuleNotFoundError as error:

@@ -30,7 +30,7 @@ from dsp.stream.spawners import SpawnRequest
 from dsp.testing.host import Host
 from dsp.testing.pipelines import WorldSpawner
 from dsp.testing.world import World
-from dsp.transport.sim.links import LinkConditions
+from dsp.transport.sim.conditions import LinkConditions
 
 __all__ = ["run_in_world", "run_on_processes", "application"]
 

@@ -152,7 +152,7 @@ class Simulation:
         self._order = 0
         self._agenda: list[tuple[float, int, Callable[[], None]]] = []
         self._nodes: dict[NodeId, Node] = {}
-        self._members: dict[str, dict[NodeId, Node]] = {SOURCE: {}} | {n: {} for n in self._stages}
+        self._members: dict[str, dict[NodeId, Node]] = {n: {} for n in (SOURCE, *self._stages)}
         self._born = 0
         self._period_latency = [0.0, 0]
         self._seen: set[tuple[str, int]] = set()

@@ -167,7 +167,7 @@ class _Balanced(Way):
         self._tell(PeerLost(name))
 
     def hear(self, sender: NodeId, message: object) -> None:
-        self._tell(Received(sender, message))  # type: ignore[arg-type]
+        self._tell(Received(sender, message))
 
     def _tell(self, event: SchedulerEvent) -> Sequence[SchedulerEffect]:
         return self._scheduler.handle(event, self._clock())
