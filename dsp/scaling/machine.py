@@ -313,9 +313,8 @@ class ScaleMachine:
 
     def _on_assigned(self, to: NodeId, count: int) -> list[ScaleEffect]:
         member = self.neighbours.members.get(to)
-        # The text of the complaint alone would cost as much as all the rest.
         if not self.works or member is None or member.operator not in self.place.downstream:
-            self._require(False, f"records for {to}")
+            self._require(False, f"records for {to}")  # its text costs as much as all the rest
         self._flush.assign(to, count)
         return []
 

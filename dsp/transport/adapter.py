@@ -222,9 +222,7 @@ class AdapterTransport(Transport, Generic[LinkT]):
         """
         self._peer_up(sender)
         self._progress_at = self._loop.time()
-        counters = self._counters[lane]
-        counters.received += 1
-        counters.received_bytes += len(payload)
+        self._counters[lane].receive(1, len(payload))
         self._inboxes[lane].force(Frame(sender, lane, payload, receipt), len(payload))
 
     def _arrived_together(
@@ -235,9 +233,7 @@ class AdapterTransport(Transport, Generic[LinkT]):
         self._progress_at = self._loop.time()
         sizes = [len(payload) for payload in payloads]
         total = sum(sizes)
-        counters = self._counters[lane]
-        counters.received += len(payloads)
-        counters.received_bytes += total
+        self._counters[lane].receive(len(payloads), total)
         inbox = self._inboxes[lane]
         assert isinstance(inbox, BoundedQueue)
         inbox.force_all(
@@ -287,9 +283,7 @@ class AdapterTransport(Transport, Generic[LinkT]):
 
     def _handed_over_at_once(self, lane: Lane, size: int) -> None:
         """A frame went past the queue."""
-        counters = self._counters[lane]
-        counters.accepted += 1
-        counters.accepted_bytes += size
+        self._counters[lane].accept(size)
         self._progress_at = self._loop.time()
 
     def _undelivered(self, peer: Peer, lane: Lane, payloads: list[bytes], reason: str = "") -> None:
@@ -325,9 +319,7 @@ class AdapterTransport(Transport, Generic[LinkT]):
         return link
 
     def _accepted(self, link: LinkT, size: int) -> None:
-        counters = self._counters[link.lane]
-        counters.accepted += 1
-        counters.accepted_bytes += size
+        self._counters[link.lane].accept(size)
         self._wake(link)
         if self._watchdog.timer is None and link.waiting():
             self._watchdog.watch(self._loop)
