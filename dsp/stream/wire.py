@@ -1,8 +1,8 @@
 """Batches and the engine's own messages as envelopes, and back.
 
-What is written here is protobuf, and any protobuf library reads it. But it would copy the records of
-a batch three times on their way in and as often on their way out, so large ones are put behind the
-rest of the message by hand, and found there again.
+What is written here is protobuf, and any protobuf library reads it. But it would copy the records
+of a batch three times on their way in and as often on their way out, so large ones are put behind
+the rest of the message by hand, and found there again.
 """
 
 from array import array
