@@ -36,9 +36,10 @@ from dsp.stream.graph import Graph, Grouping, Kind
 from dsp.stream.groupings.making import Groupings
 from dsp.stream.home import Home
 from dsp.stream.inlet import Arrival, Inlet
+from dsp.stream.letters import DeadLetters
 from dsp.stream.metering import make_metering
 from dsp.stream.observing import SLOW_START, Observer, room_for
-from dsp.stream.offsets import OffsetStore
+from dsp.stream.offsets import Ends, OffsetStore
 from dsp.stream.outlet import Outlet
 from dsp.stream.parcels import Limits, Progress
 from dsp.stream.reading import Reader
@@ -189,6 +190,7 @@ class Instance(Speaker):
                 most_records=stream.batch_records,
                 clock=home.clock,
                 changed=self.look_later,
+                settled=home.settled,
             )
         else:
             self.worker = Worker(
@@ -226,6 +228,13 @@ class Instance(Speaker):
         )
 
     # -- life -----------------------------------------------------------------------------
+
+    @property
+    def letters(self) -> DeadLetters:
+        """Where records go that cannot be processed or sent."""
+        where = self.reader or self.worker
+        assert where is not None
+        return where.letters
 
     @property
     def settled(self) -> bool:
@@ -408,6 +417,11 @@ class Instance(Speaker):
             self._home.post(self.name, to, Envelope(balance=frame))
         elif self.metering is not None:
             self.metering.lost(to)
+
+    def settled_below(self, ends: Ends, sure: Callable[[], None]) -> None:
+        """Records will never come again: a sink that remembers them need not."""
+        if self.worker is not None and self.worker.remembers and not self._is_gone:
+            self._start(self.worker.forget(ends, sure), "forgetting")
 
     # -- the scale protocol ---------------------------------------------------------------
 

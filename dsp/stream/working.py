@@ -20,6 +20,7 @@ from dsp.stream.joining import join
 from dsp.stream.letters import DeadLetters
 from dsp.stream.metering import Metering
 from dsp.stream.metrics import MetricCollector
+from dsp.stream.offsets import Ends
 from dsp.stream.outlet import Outlet
 from dsp.stream.parcels import Made
 from dsp.stream.runners import Runner
@@ -103,7 +104,7 @@ class Worker:
         self._name = name
         self._operator = operator
         self._edges = [edge for edge in edges if edge.target != DEAD_LETTERS]
-        self._letters = DeadLetters(name, operator.name, edges, outlet, metrics)
+        self.letters = DeadLetters(name, operator.name, edges, outlet, metrics)
         self._incoming = incoming
         self._inlet = inlet
         self._outlet = outlet
@@ -162,6 +163,24 @@ class Worker:
             await sink.open()
         else:
             await self._runner.call(sink.open, 0)
+
+    @property
+    def remembers(self) -> bool:
+        """Whether this is a sink that keeps identities."""
+        return self._sink is not None and self._drop_repeats and self._sink.remembers
+
+    async def forget(self, ends: Ends, sure: Callable[[], None]) -> None:
+        """Let the sink forget records that will never come again, once that is sure."""
+        sink = self._sink
+        assert sink is not None
+
+        def work() -> None:
+            if self._opened:
+                sure()
+                sink.forget(ends)
+
+        # In the worker thread, between two writes.
+        await self._runner.call(work, 0)
 
     async def close(self) -> None:
         """Close the sink or the body, if it is one to be closed, once no call is under way."""
@@ -222,7 +241,7 @@ class Worker:
                 if not self._outlet.emit_at_once(each, arrival.token):
                     await self._outlet.emit(each, arrival.token)
             if failures:
-                await self._letters.bury(failures, arrival.born, arrival.token)
+                await self.letters.bury(failures, arrival.born, arrival.token)
             if self._operator.kind is Kind.SINK:
                 self._metrics.latencies.append(self._clock() - arrival.born)
             arrival.forget()
@@ -313,7 +332,7 @@ class Worker:
         Who asks has made the worker busy for it.
         """
         try:
-            await self._letters.bury(failures, born, token)
+            await self.letters.bury(failures, born, token)
             token.release()
         finally:
             self.busy -= 1
