@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import orjson
 
 from dsp.errors import CodecError, ConfigError, MissingExtraError
+from dsp.stream.plain_json import dump_json
 
 if TYPE_CHECKING:
     from google.protobuf.message import Message
@@ -60,7 +61,7 @@ class Codec(Protocol):
 class JsonCodec:
     """What JSON knows: text, numbers, booleans, None, lists and dictionaries of them.
 
-    It has no NaN and no infinity: they become None.
+    It has no NaN and no infinity: a record with one is a dead letter.
     """
 
     name = "json"
@@ -68,7 +69,7 @@ class JsonCodec:
 
     def encode(self, values: list[Any]) -> bytes:
         try:
-            return orjson.dumps(values, option=orjson.OPT_SERIALIZE_NUMPY)
+            return dump_json(values)
         except TypeError as error:
             culprit = next((value for value in values if not _is_json(value)), None)
             raise CodecError(
@@ -87,7 +88,7 @@ class JsonCodec:
 
 def _is_json(value: object) -> bool:
     try:
-        orjson.dumps(value, option=orjson.OPT_SERIALIZE_NUMPY)
+        dump_json(value)
     except TypeError:
         return False
     return True

@@ -1,5 +1,6 @@
 """What an instance needs of the process that it runs in."""
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Protocol
 
 from dsp._pb.engine_pb2 import EngineBatch
@@ -11,6 +12,7 @@ from dsp.scaling.usable import CpuUse
 from dsp.stream.batch import Batch
 from dsp.stream.coordination import ScalingStep
 from dsp.stream.inlet import Arrival
+from dsp.stream.offsets import Ends
 from dsp.stream.parcels import Progress, Sent
 from dsp.stream.tokens import Token
 from dsp.stream.wire import Payload
@@ -73,6 +75,10 @@ class Home(Protocol):
 
     def finished(self, frame: Frame) -> None:
         """A frame is dealt with."""
+        ...
+
+    def settled(self, ends: Ends, sure: Callable[[], None]) -> None:
+        """Records before these ends will never be read again, once ``sure`` was called."""
         ...
 
     def gone(self, instance: "Instance", reason: str, *, clean: bool) -> None:

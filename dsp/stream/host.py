@@ -26,7 +26,7 @@ from dsp.stream.figures import figures_of
 from dsp.stream.foresight import foreseer
 from dsp.stream.graph import Graph, Kind
 from dsp.stream.instance import Instance
-from dsp.stream.offsets import OffsetStore
+from dsp.stream.offsets import Ends, OffsetStore
 from dsp.stream.router import Router
 from dsp.stream.spawners import Spawner, SpawnRequest
 from dsp.transport.base import Transport
@@ -201,6 +201,14 @@ class Host(Router):
         if not created:
             raise next(each for each in outcomes if isinstance(each, BaseException))
         return created
+
+    def settled(self, ends: Ends, sure: Callable[[], None]) -> None:
+        """Records before these ends will never be read again, once ``sure`` was called.
+
+        Sinks are where sources are: in the process of the application.
+        """
+        for instance in self.instances.values():
+            instance.settled_below(ends, sure)
 
     def gone(self, instance: Instance, reason: str, *, clean: bool) -> None:
         """An instance is over."""

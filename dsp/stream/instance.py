@@ -15,7 +15,7 @@ from dsp._pb.engine_pb2 import EngineEnd, EngineEndAck, EngineGone, EngineProgre
 from dsp.core.envelope import Envelope
 from dsp.core.machine import PeerLost, Received
 from dsp.core.types import NodeId
-from dsp.scaling.deciders import Decider, proactive_settings
+from dsp.scaling.deciders import Decider
 from dsp.scaling.events import (
     Member,
     QueueEmptied,
@@ -25,14 +25,13 @@ from dsp.scaling.place import Place
 from dsp.scaling.status import Status
 from dsp.stream.batch import Batch
 from dsp.stream.ending import Ending
-from dsp.stream.foresight import Foresight, foreseer
 from dsp.stream.graph import Graph, Grouping, Kind
 from dsp.stream.groupings.making import Groupings
 from dsp.stream.home import Home
 from dsp.stream.inlet import Arrival, Inlet
+from dsp.stream.letters import DeadLetters
 from dsp.stream.metering import make_metering
-from dsp.stream.observing import Observer
-from dsp.stream.offsets import OffsetStore
+from dsp.stream.offsets import Ends, OffsetStore
 from dsp.stream.outlet import Outlet
 from dsp.stream.parcels import Progress
 from dsp.stream.reading import Reader
@@ -112,22 +111,8 @@ class Instance(Scaler):
         self.metering = make_metering(
             self.operator.name, incoming, groupings, self._tell_cost, self._loop.time
         )
-        excluding = config.scaling.coordination == "2fgme"
         is_source = self.operator.kind is Kind.SOURCE
-        self.observer = Observer(
-            home,
-            self.machine,
-            self.metrics,
-            self.outlet,
-            by_key=by_key,
-            name_keepers=excluding,
-            foresight=Foresight(
-                proactive_settings(config.scaling.of(self.operator.name)),
-                foreseer(decider),
-                is_source=is_source,
-            ),
-            behind=(lambda: self.operator.body.waiting) if is_source else (lambda: None),
-        )
+        self.observer = self._make_observer(decider, by_key=by_key)
         self.active_since: float | None = None
         self.ending = Ending(
             lambda to: home.post(self.name, to, Envelope(engine_end=EngineEnd())),
@@ -154,6 +139,7 @@ class Instance(Scaler):
                 most_records=stream.batch_records,
                 clock=home.clock,
                 changed=self.look_later,
+                settled=home.settled,
             )
         else:
             self.worker = Worker(
@@ -177,6 +163,13 @@ class Instance(Scaler):
         self._trigger = self._make_trigger(decider, period, random)
 
     # -- life -----------------------------------------------------------------------------
+
+    @property
+    def letters(self) -> DeadLetters:
+        """Where records go that cannot be processed or sent."""
+        where = self.reader or self.worker
+        assert where is not None
+        return where.letters
 
     @property
     def quiet(self) -> bool:
@@ -339,6 +332,11 @@ class Instance(Scaler):
             self._home.post(self.name, to, Envelope(balance=frame))
         elif self.metering is not None:
             self.metering.lost(to)
+
+    def settled_below(self, ends: Ends, sure: Callable[[], None]) -> None:
+        """Records will never come again: a sink that remembers them need not."""
+        if self.worker is not None and self.worker.opening.remembers and not self._is_gone:
+            self._start(self.worker.opening.forget(ends, sure), "forgetting")
 
     # -- the scale protocol ---------------------------------------------------------------
 

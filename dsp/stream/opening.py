@@ -2,8 +2,10 @@
 
 import asyncio
 import logging
+from collections.abc import Callable
 
 from dsp.stream.bodies import BulkBody
+from dsp.stream.offsets import Ends
 from dsp.stream.runners import Runner
 from dsp.stream.signatures import is_async
 from dsp.stream.sinks.base import Sink
@@ -60,6 +62,24 @@ class Opening:
                 await sink.open()
             else:
                 await self._runner.call(sink.open, 0)
+
+    @property
+    def remembers(self) -> bool:
+        """Whether this is a sink that keeps identities."""
+        return self._sink is not None and self._drop_repeats and self._sink.remembers
+
+    async def forget(self, ends: Ends, sure: Callable[[], None]) -> None:
+        """Let the sink forget records that will never come again, once that is sure."""
+        sink = self._sink
+        assert sink is not None
+
+        def work() -> None:
+            if self._opened:
+                sure()
+                sink.forget(ends)
+
+        # In the worker thread, between two writes.
+        await self._runner.call(work, 0)
 
     async def close(self) -> None:
         """Close it, if it was opened, once no call of it is under way."""

@@ -20,7 +20,7 @@ from dsp.stream.graph import Edge
 from dsp.stream.groupings.making import Groupings, make_distribution
 from dsp.stream.parcels import VALUE_BYTES, Account, Limits, Made, Progress, Sent
 from dsp.stream.surroundings import Relay, Surroundings
-from dsp.stream.tokens import Token
+from dsp.stream.tokens import Token, holding
 
 if TYPE_CHECKING:
     from dsp.stream.groupings.base import Distribution
@@ -66,14 +66,15 @@ class Outlet:
         self._timer: asyncio.TimerHandle | None = None
         self.sent_records = dict.fromkeys(self._edges, 0)
         self.again = 0
+        self.burying = 0
         self.on_idle: Callable[[], None] = lambda: None
 
     # -- questions ------------------------------------------------------------------------
 
     @property
     def idle(self) -> bool:
-        """Whether nothing is gathered, homeless or not done."""
-        return not self._open and not self._homeless and not self._gathered
+        """Whether nothing is gathered, homeless, not done, or about to be a dead letter."""
+        return not (self._open or self._homeless or self.burying or self._gathered)
 
     @property
     def unfinished(self) -> int:
@@ -198,13 +199,12 @@ class Outlet:
                 self._relayed(edge, to, batch, tokens, left)
                 return
         if not local and payload is None:
-            try:
-                payload = encode(edge.codec, batch.values)
-            except CodecError:
-                # Grouped by key, records are encoded when enough of them are together.
-                batch, unfit = fit(edge, batch)
-                self._instance.unfit(unfit)
-                payload = encode(edge.codec, batch.values)
+            # Grouped by key, records are encoded when enough of them are together.
+            batch, payload = self._encoded(edge, batch, tokens)
+            if not len(batch):
+                for token in tokens:
+                    token.release()
+                return
         self._sequence += 1
         size = len(payload) if payload is not None else VALUE_BYTES * len(batch)
         kept = batch if local or payload is None else None
@@ -237,8 +237,21 @@ class Outlet:
         if self._instance.is_local(to):
             sent.batch = sent.whole()
         elif sent.payload is None:
-            sent.payload = encode(sent.edge.codec, sent.whole().values)
+            batch, sent.payload = self._encoded(sent.edge, sent.whole(), sent.tokens)
+            if not len(batch):
+                sent.release()
+                return
+            sent.ids = batch.ids
         self._dispatch(sent)
+
+    def _encoded(self, edge: Edge, batch: Batch, tokens: list[Token]) -> tuple[Batch, bytes]:
+        """Give the bytes of what the codec can hold; the rest become dead letters."""
+        try:
+            return batch, encode(edge.codec, batch.values)
+        except CodecError:
+            batch, unfit = fit(edge, batch)
+            self._instance.unfit(unfit, batch.born, holding(tokens))
+            return batch, encode(edge.codec, batch.values) if len(batch) else b""
 
     def _dispatch(self, sent: Sent) -> None:
         account = self._account(sent.to, sent.edge)

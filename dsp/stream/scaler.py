@@ -8,14 +8,15 @@ from typing import TYPE_CHECKING
 from dsp._pb.engine_pb2 import EngineRetire
 from dsp.core.envelope import Envelope
 from dsp.core.types import NodeId
-from dsp.scaling.deciders import Decider, Observation
+from dsp.scaling.deciders import Decider, Observation, proactive_settings
 from dsp.scaling.events import LeaveRequested, ScaleOutRequested
 from dsp.scaling.place import Place
 from dsp.scaling.service import ScaleRequest, ScaleTrigger
 from dsp.stream.coordination import Coordinator, ScalingStep, Wish
 from dsp.stream.ending import Ending
 from dsp.stream.exclusion import Exclusion, excluding_edges
-from dsp.stream.graph import Graph
+from dsp.stream.foresight import Foresight, foreseer
+from dsp.stream.graph import Graph, Kind
 from dsp.stream.home import Home
 from dsp.stream.observing import Observer
 from dsp.stream.speaker import Speaker
@@ -49,6 +50,7 @@ class Scaler(Speaker):
         news: Callable[[str, str, int], None],
     ) -> None:
         super().__init__(home, place, graph.operators[place.member.operator], news)
+        self._scaling = config.scaling
         self._wish: Wish | None = None
         self._step_began = 0.0
         excluding = config.scaling.coordination == "2fgme"
@@ -68,6 +70,20 @@ class Scaler(Speaker):
     def settled(self) -> bool:
         """Active, and busy with no operation of the scale protocol."""
         return self.machine.may_scale
+
+    def _make_observer(self, decider: Decider | None, *, by_key: bool) -> Observer:
+        is_source = self.operator.kind is Kind.SOURCE
+        settings = proactive_settings(self._scaling.of(self.operator.name))
+        return Observer(
+            self._home,
+            self.machine,
+            self.metrics,
+            self.outlet,
+            by_key=by_key,
+            name_keepers=self._scaling.coordination == "2fgme",
+            foresight=Foresight(settings, foreseer(decider), is_source=is_source),
+            behind=(lambda: self.operator.body.waiting) if is_source else (lambda: None),
+        )
 
     def _make_trigger(
         self, decider: Decider | None, period: float, random: Random

@@ -29,6 +29,7 @@ from dsp.stream.batch import Batch
 from dsp.stream.graph import Operator
 from dsp.stream.home import Home
 from dsp.stream.inlet import Arrival
+from dsp.stream.letters import DeadLetters
 from dsp.stream.metrics import MetricCollector
 from dsp.stream.outlet import Outlet
 from dsp.stream.parcels import Sent
@@ -68,6 +69,11 @@ class Speaker:
         self.error: BaseException | None = None
         self.scale_messages = 0
         self.metrics = MetricCollector(operator.workers, operator.capacity, self._loop.time())
+
+    @property
+    @abstractmethod
+    def letters(self) -> DeadLetters:
+        """Where records go that cannot be processed or sent."""
 
     @abstractmethod
     def _activate(self) -> None:
@@ -236,8 +242,14 @@ class Speaker:
         else:
             self.metrics.unblocked(now)
 
-    def unfit(self, failures: Sequence[Failure]) -> None:
+    def unfit(self, failures: Sequence[Failure], born: float, token: Token) -> None:
         """Records that the codec of an edge cannot hold are left out."""
-        self.metrics.failed += len(failures)
-        for failure in failures:
-            logger.error("%s: record %x is a dead letter: %s", self.name, failure.id, failure.error)
+        self.outlet.burying += 1
+        self._start(self._bury(failures, born, token), "dead letters")
+
+    async def _bury(self, failures: Sequence[Failure], born: float, token: Token) -> None:
+        # Cancelled, it lets go of nothing: what is not acknowledged comes again.
+        await self.letters.bury(failures, born, token)
+        self.outlet.burying -= 1
+        token.release()
+        self.look_later()

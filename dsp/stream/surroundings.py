@@ -39,8 +39,11 @@ class Surroundings(Protocol):
         """Outputs begin or cease to wait for room."""
         ...
 
-    def unfit(self, failures: Sequence[Failure]) -> None:
-        """Records that the codec of an edge cannot hold are left out."""
+    def unfit(self, failures: Sequence[Failure], born: float, token: Token) -> None:
+        """Records that the codec of an edge cannot hold are left out: they become dead letters.
+
+        The token is released when they are on their way; until then ``burying`` counts them.
+        """
         ...
 
 

@@ -100,7 +100,7 @@ class Worker:
         self._name = name
         self._operator = operator
         self._edges = [edge for edge in edges if edge.target != DEAD_LETTERS]
-        self._letters = DeadLetters(name, operator.name, edges, outlet, metrics)
+        self.letters = DeadLetters(name, operator.name, edges, outlet, metrics)
         self._incoming = incoming
         self._inlet = inlet
         self._outlet = outlet
@@ -117,7 +117,7 @@ class Worker:
         self._seen = Seen() if operator.kind is Kind.SINK else None
         self._sink: Sink | None = operator.body if operator.kind is Kind.SINK else None
         self._bulk = operator.body if isinstance(operator.body, BulkBody) else None
-        self._opening = Opening(name, self._sink, self._bulk, runner, drop_repeats=drop_repeats)
+        self.opening = Opening(name, self._sink, self._bulk, runner, drop_repeats=drop_repeats)
         self._dropped = 0
         self._calls: dict[int, _Call] = {}
         self.busy = 0
@@ -132,7 +132,7 @@ class Worker:
 
     async def run(self) -> None:
         """Work. Ends by cancellation."""
-        await self._opening.open()
+        await self.opening.open()
         while True:
             arrivals = await self._inlet.take(self._records_at_once())
             self.busy += 1
@@ -146,7 +146,7 @@ class Worker:
 
     async def close(self) -> None:
         """Close the sink or the body, if it is one to be closed, once no call is under way."""
-        await self._opening.close()
+        await self.opening.close()
 
     def _records_at_once(self) -> int:
         if self._bulk is not None:
@@ -187,7 +187,7 @@ class Worker:
                 if not self._outlet.emit_at_once(each, arrival.token):
                     await self._outlet.emit(each, arrival.token)
             if failures:
-                await self._letters.bury(failures, arrival.born, arrival.token)
+                await self.letters.bury(failures, arrival.born, arrival.token)
             if self._operator.kind is Kind.SINK:
                 self._metrics.latencies.append(self._clock() - arrival.born)
             arrival.forget()
@@ -278,7 +278,7 @@ class Worker:
         Who asks has made the worker busy for it.
         """
         try:
-            await self._letters.bury(failures, born, token)
+            await self.letters.bury(failures, born, token)
             token.release()
         finally:
             self.busy -= 1

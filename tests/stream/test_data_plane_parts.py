@@ -44,7 +44,7 @@ def test_a_token_is_done_once_all_have_let_go(holders: int) -> None:
 def test_the_beginning_grows_only_without_gaps(case: tuple[list[int], list[int]]) -> None:
     sizes, order = case
     tracker = OffsetTracker(None, 100)
-    chunks = [tracker.read(size, f"after {place}") for place, size in enumerate(sizes)]
+    chunks = [tracker.read(size, f"after {place}", {0: place}) for place, size in enumerate(sizes)]
     finished: set[int] = set()
     for place in order:
         before = tracker.count

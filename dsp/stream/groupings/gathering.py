@@ -6,7 +6,7 @@ from dsp._pb.balance_pb2 import BalanceRequest
 from dsp.core.types import NodeId
 from dsp.stream.batch import Batch, put_together
 from dsp.stream.groupings.base import Ways
-from dsp.stream.tokens import Token
+from dsp.stream.tokens import Token, holding
 
 __all__ = ["Gathering", "Waiting"]
 
@@ -60,7 +60,7 @@ class Gathering:
             if records > room:
                 share = 1.0 - room / records
                 rest = batch.part(room, records)
-                parts.insert(0, (rest, _holding(tokens), share * sum(work for _, _, work in taken)))
+                parts.insert(0, (rest, holding(tokens), share * sum(work for _, _, work in taken)))
                 batch, records = batch.part(0, room), room
             self._counts[name] -= records
             self.records -= records
@@ -82,14 +82,3 @@ class Gathering:
     def names(self) -> list[NodeId]:
         """The successors that something waits for, or did."""
         return list(self._parts)
-
-
-def _holding(tokens: list[Token]) -> Token:
-    """Hold several tokens as one."""
-    held = [token.hold() for token in tokens]
-
-    def release() -> None:
-        for token in held:
-            token.release()
-
-    return Token(release)
