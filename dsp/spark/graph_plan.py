@@ -128,8 +128,7 @@ def _section(
     incoming = {
         address(edge): edge
         for edge in graph.edges.values()
-        if edge.target in operators
-        and (edge.source not in operators or edge.key is not None)
+        if edge.target in operators and (edge.source not in operators or edge.key is not None)
     }
     readers = {
         name: _reader(graph.operators[name])
