@@ -126,6 +126,7 @@ def column(
     name: str,
     function: Any,  # noqa: ANN401 - a UDF of either kind of session
     *inputs: str,
+    returns: str | None = None,
     schema: Any = None,  # noqa: ANN401
     **options: Any,  # noqa: ANN401
 ) -> SparkStage:
@@ -133,20 +134,23 @@ def column(
 
     Args:
         name: of the column.
-        function: what ``pyspark.sql.functions.udf``, ``pandas_udf`` or ``arrow_udf`` gave.
+        function: what ``pyspark.sql.functions.udf``, ``pandas_udf`` or ``arrow_udf`` gave; or a
+            plain function of values, with ``returns``.
         inputs: columns that the function gets.
+        returns: type that a plain function gives, as ``"double"``.
         schema: as for ``stage``.
         options: those of ``stage``.
 
     Raises:
         ConfigError: as for ``stage``, or the function is no UDF.
     """
-    if not hasattr(function, "returnType"):
+    if not hasattr(function, "evalType") and returns is None:
         raise ConfigError(
-            f"{name_of(function)} is no PySpark UDF: wrap it in pyspark.sql.functions.udf"
+            f"{name_of(function)} is no PySpark UDF: say returns='type', or wrap it in "
+            "pyspark.sql.functions.udf"
         )
     options.setdefault("name", name_of(function))
-    return stage(WithColumn(name, function, inputs), schema, **options)
+    return stage(WithColumn(name, function, inputs, returns), schema, **options)
 
 
 _READERS: dict[str, str] = {
@@ -185,9 +189,16 @@ class WithColumn:
     name: str
     function: Any
     inputs: tuple[str, ...]
+    returns: str | None
 
     def __call__(self, batch: "DataFrame") -> "DataFrame":
-        function: Callable[..., Column] = _of_session(self.function, batch.sparkSession)
+        from pyspark.sql import functions as F
+
+        function: Callable[..., Column]
+        if self.returns is None:
+            function = _of_session(self.function, batch.sparkSession)
+        else:
+            function = F.udf(self.function, self.returns, useArrow=False)
         return batch.withColumn(self.name, function(*(batch[each] for each in self.inputs)))
 
 

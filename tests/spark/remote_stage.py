@@ -1,0 +1,90 @@
+"""A program whose stages run elsewhere: ``python -m tests.spark.remote_stage ADDRESS PID [lost]``.
+
+It runs a pipeline, kills the process with that id and all of its group, and runs it again. Prints
+what came out as JSON.
+"""
+
+import asyncio
+import json
+import os
+import signal
+import sys
+import time
+from typing import Any
+
+from pyspark.sql import functions as F
+from pyspark.sql.types import LongType
+
+import dsp
+from dsp.config import Config
+from dsp.spark import SparkSettings, SparkStage, column, sql
+
+ZONES = [{"zone": n, "name": f"zone {n}"} for n in range(10)]
+ROWS = [{"id": n, "zone": n % 12, "fare": n % 50 / 2} for n in range(2000)]
+WANTED = [each["id"] for each in ROWS if each["fare"] > 5 and each["zone"] < 10]
+GUILTY = 1234
+
+
+def taxed(fare: float) -> float:
+    return fare * 1.5
+
+
+def checked(number: int) -> int:
+    if number == GUILTY:
+        raise ValueError(f"nobody pays for trip {number}")
+    return number + 1
+
+
+async def run(stages: list[SparkStage], rows: list[dict[str, Any]]) -> Any:  # noqa: ANN401
+    out, letters = dsp.Collector(), dsp.Collector()
+    job = dsp.Pipeline("trips")
+    stream = job.source(rows)
+    for number, body in enumerate(stages):
+        stream = stream.columns(body, name=f"stage-{number}", maximum=1)
+    stream.sink(out)
+    job.dead_letters(letters)
+    config = Config.model_validate({"stream": {"retries": 1}})
+    async with dsp.run(job, config=config) as app:
+        await app.join()
+    return out.values, letters.values
+
+
+def stages(settings: SparkSettings) -> list[SparkStage]:
+    return [
+        sql(
+            "SELECT id, name, fare FROM batch JOIN zones USING (zone) WHERE fare > 5",
+            "id long, name string, fare double",
+            tables={"zones": ZONES},
+            settings=settings,
+        ),
+        column("taxed", taxed, "fare", returns="double", settings=settings),
+        column("next", F.udf(checked, LongType(), useArrow=False), "id", settings=settings),
+    ]
+
+
+async def main(address: str, victim: int) -> None:
+    settings = SparkSettings(address, connect_timeout=5)
+    before = time.monotonic()
+    out, letters = await run(stages(settings), ROWS)
+    report: dict[str, Any] = {
+        "ids": sorted(row["id"] for row in out) == [i for i in WANTED if i != GUILTY],
+        "taxed": all(row["taxed"] == row["fare"] * 1.5 for row in out),
+        "next": all(row["next"] == row["id"] + 1 for row in out),
+        "guilty": [letter["value"]["id"] for letter in letters],
+        "error": letters[0]["error"] if letters else "",
+        "traceback": letters[0]["traceback"] if letters else "",
+        "seconds": time.monotonic() - before,
+    }
+    os.killpg(victim, signal.SIGKILL)
+    before = time.monotonic()
+    try:
+        out, letters = await run(stages(settings)[:2], ROWS)
+        report["after"] = sorted(row["id"] for row in out) == WANTED
+    except dsp.DspError as error:
+        report["refused"] = str(error)
+    report["seconds_after"] = time.monotonic() - before
+    print(json.dumps(report))
+
+
+if __name__ == "__main__":
+    asyncio.run(main(sys.argv[1], int(sys.argv[2])))
