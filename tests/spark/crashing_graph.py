@@ -8,7 +8,7 @@ from dsp import Pipeline
 from dsp.stream.sinks import JsonLinesSink, ParquetSink
 from dsp.stream.sources import IterableSource, LinesSource
 
-RECORDS = 80_000
+RECORDS = 40_000
 LINES = 20_000
 
 

@@ -80,9 +80,10 @@ def numbers(folder: Path) -> list[int]:
     return sorted(found)
 
 
-def check(folder: Path, kills: int) -> None:
+def check(folder: Path, kills: int, *, stop: bool) -> None:
     (folder / "lines.txt").write_text("".join(f"{RECORDS + n}\n" for n in range(LINES)))
-    stop_in_mid_stream(folder)
+    if stop:
+        stop_in_mid_stream(folder)
     for number in range(kills):
         kill_in_mid_stream(folder, 1 + number % 3, all_of_it=number % 2 == 1)
     assert size(folder)
@@ -95,10 +96,10 @@ def check(folder: Path, kills: int) -> None:
 
 @pytest.mark.timeout(600)
 def test_killed_twice_in_mid_stream(tmp_path: Path) -> None:
-    check(tmp_path, 2)
+    check(tmp_path, 2, stop=False)
 
 
 @pytest.mark.verify
 @pytest.mark.timeout(3600)
-def test_killed_ten_times_in_mid_stream(tmp_path: Path) -> None:
-    check(tmp_path, 10)
+def test_stopped_and_killed_ten_times_in_mid_stream(tmp_path: Path) -> None:
+    check(tmp_path, 10, stop=True)
