@@ -171,7 +171,13 @@ class Flow:
                 self._bury(edge.source, failures)
                 if not len(part):
                     continue
-                payload = encode(edge.codec, part.values)
+                try:
+                    payload = encode(edge.codec, part.values)
+                except CodecError:
+                    # Each for itself becomes columns; together they have different ones.
+                    for at in range(len(part)):
+                        self._leave(edge, part.part(at, at + 1))
+                    continue
             target = address(edge)
             self._ready.append(Parcel(target, place, len(part), pack_ids(part.ids), payload))
 
