@@ -157,11 +157,7 @@ class AdapterTransport(Transport, Generic[LinkT]):
             self._room(lane)
 
     def is_full(self, to: NodeId, lane: Lane) -> bool:
-        """Tell whether a frame would only wait here; then ``when_moved`` is worth waiting for.
-
-        A layer above that has a queue of its own keeps frames there meanwhile: twice as much memory
-        is touched if they wait in two places.
-        """
+        """Tell a layer above that has a queue of its own whether a frame would only wait here."""
         return False
 
     def when_moved(self, callback: Callable[[], None]) -> None:
@@ -287,9 +283,8 @@ class AdapterTransport(Transport, Generic[LinkT]):
 
     def _handed_over_at_once(self, lane: Lane, size: int) -> None:
         """A frame went past the queue."""
-        counters = self._counters[lane]
-        counters.accepted += 1
-        counters.accepted_bytes += size
+        self._counters[lane].accepted += 1
+        self._counters[lane].accepted_bytes += size
         self._progress_at = self._loop.time()
 
     def _undelivered(self, peer: Peer, lane: Lane, payloads: list[bytes], reason: str = "") -> None:
