@@ -30,6 +30,7 @@ TESTED_ELSEWHERE = {
     "docs/howto/configure.md": "tests/config/test_docs.py",
     "docs/howto/explore-a-protocol.md": "tests/explorer/test_docs.py",
     # One Spark for all snippets of a page: each for itself would take most of a minute.
+    "docs/howto/spark-stages.md": "tests/spark/test_stage.py",
     "docs/howto/spark-functions.md": "tests/spark/test_functions.py",
     "docs/howto/spark-graphs.md": "tests/spark/test_graph.py",
 }

@@ -71,6 +71,7 @@ def run(program: str) -> str:
         "dsp.testing",
         "dsp.testing.explorer",
         "dsp.testing.kafka",
+        "dsp.testing.spark",
         "dsp.cli",
         "dsp.cli.main",
     ],
