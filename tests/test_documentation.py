@@ -30,6 +30,7 @@ TESTED_ELSEWHERE = {
     "docs/howto/configure.md": "tests/config/test_docs.py",
     "docs/howto/explore-a-protocol.md": "tests/explorer/test_docs.py",
     # One Spark for all snippets of a page: each for itself would take most of a minute.
+    "docs/howto/spark-stages.md": "tests/spark/test_stage.py",
     "docs/howto/spark-functions.md": "tests/spark/test_functions.py",
     "docs/howto/spark-graphs.md": "tests/spark/test_graph.py",
 }
@@ -161,7 +162,6 @@ def hand_written() -> list[Path]:
     return [page for page in pages() if page.parent.name != "api"]
 
 
-@pytest.mark.timeout(180)
 @pytest.mark.parametrize("page", hand_written(), ids=name_of)
 def test_what_the_page_shows_works(page: Path, tmp_path: Path) -> None:
     if name_of(page) in TESTED_ELSEWHERE:

@@ -75,6 +75,9 @@ PUBLIC: dict[str, str] = {
     "dsp.testing.kafka": """KafkaBroker start_broker start_cluster find_broker ExternalBroker
         BrokerOptions Listener KafkaUnavailable KafkaStartError KAFKA_VERSION cache_folder
         find_java""",
+    "dsp.testing.spark": """start_cluster Cluster start_connect_server ConnectServer Daemon
+        SparkStartError""",
+    "dsp.stream.bodies": "BatchFailed BulkBody",
     "dsp.testing.explorer": """Model View Run Script Stimulus tell crash leave join call LaneRules
         Absent Notice Snapshot rebase_floats explore explore_many explore_orders find_starvation
         random_walks replay Result Progress Violation WorkerError Kind Step Reaction Action

@@ -48,10 +48,12 @@ MODULES = [
     "dsp.transport.kafka.endpoint",
     "dsp.stream.sources",
     "dsp.stream.sinks",
+    "dsp.stream.bodies",
     "dsp.spark",
     "dsp.testing",
     "dsp.testing.contract",
     "dsp.testing.kafka",
+    "dsp.testing.spark",
     "dsp.testing.explorer",
 ]
 _NOTE = "Written from the docstrings by `make docs`; a test keeps it in step.\n"

@@ -78,7 +78,7 @@ def one_process() -> Pipeline:
 def rows() -> Pipeline:
     """Two operators with bodies by batch."""
     pipeline = Pipeline("bench-rows")
-    lines = pipeline.source(Chunks(job.batches(wanted())))
+    lines = pipeline.source(Chunks(job.batches(wanted(), job.WIDE_BATCH)))
     kept = lines.batches(job.parse_and_keep, elastic=False)
     kept.batches(_count, name="convert_and_count", elastic=False).sink(Total())
     return pipeline

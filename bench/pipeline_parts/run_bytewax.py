@@ -28,8 +28,8 @@ seen: dict[str, float] = {"first": float("inf"), "last": 0.0, "count": 0}
 class Share(StatelessSourcePartition[str]):  # type: ignore[misc]
     """The lines that one worker reads."""
 
-    def __init__(self, records: int) -> None:
-        self._batches: Iterator[list[str]] = job.batches(records)
+    def __init__(self, records: int, batch: int) -> None:
+        self._batches: Iterator[list[str]] = job.batches(records, batch)
 
     def next_batch(self) -> Iterable[str]:
         if seen["first"] == float("inf"):
@@ -45,7 +45,8 @@ class Lines(DynamicSource[str]):  # type: ignore[misc]
 
     def build(self, step_id: str, worker_index: int, worker_count: int) -> Share:
         records = int(os.environ["DSP_BENCH_RECORDS"])
-        return Share(records // worker_count + (worker_index < records % worker_count))
+        share = records // worker_count + (worker_index < records % worker_count)
+        return Share(share, job.BATCH if worker_count == 1 else job.WIDE_BATCH)
 
 
 class Adder(StatelessSinkPartition[int]):  # type: ignore[misc]
@@ -113,7 +114,8 @@ def _several(processes: int) -> list[dict[str, float]]:
         )
         for number in range(processes)
     ]
-    return [json.loads(child.communicate()[0]) for child in children]
+    # bytewax tells of what it tries again in between.
+    return [json.loads(child.communicate()[0].splitlines()[-1]) for child in children]
 
 
 if __name__ == "__main__":

@@ -48,7 +48,7 @@ def main() -> None:
         waiting: deque[Any] = deque()
         count = 0
         started = time.perf_counter()
-        for batch in job.batches(records):
+        for batch in job.batches(records, job.WIDE_BATCH):
             waiting.append(parser.run(batch))
             if len(waiting) >= UNDER_WAY:
                 count += waiting.popleft().result()

@@ -42,7 +42,7 @@ def main() -> None:
     waiting: deque[ray.ObjectRef] = deque()
     count = 0
     started = time.perf_counter()
-    for batch in job.batches(records):
+    for batch in job.batches(records, job.WIDE_BATCH):
         waiting.append(counter.run.remote(parser.run.remote(batch)))
         if len(waiting) >= UNDER_WAY:
             count += ray.get(waiting.popleft())

@@ -12,32 +12,43 @@ from google.protobuf.internal import builder as _builder
 _sym_db = _symbol_database.Default()
 
 
+from dsp._pb import balance_pb2 as dsp_dot_v1_dot_balance__pb2
 from dsp._pb import scaling_pb2 as dsp_dot_v1_dot_scaling__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x13\x64sp/v1/engine.proto\x12\x06\x64sp.v1\x1a\x14\x64sp/v1/scaling.proto\"\x92\x01\n\x0b\x45ngineBatch\x12\x10\n\x08sequence\x18\x01 \x01(\x04\x12\x10\n\x08operator\x18\x02 \x01(\t\x12\x0f\n\x07records\x18\x03 \x01(\r\x12\x10\n\x08\x66irst_id\x18\x04 \x01(\x06\x12\x0b\n\x03ids\x18\x05 \x01(\x0c\x12\x10\n\x08id_bytes\x18\x06 \x01(\r\x12\x0c\n\x04\x62orn\x18\x07 \x01(\x01\x12\x0f\n\x07payload\x18\x08 \x01(\x0c\"p\n\x0e\x45ngineProgress\x12\x0c\n\x04\x64one\x18\x01 \x03(\x04\x12\x11\n\tdelivered\x18\x02 \x01(\x04\x12\x0f\n\x07records\x18\x03 \x01(\x04\x12\r\n\x05\x62ytes\x18\x04 \x01(\x04\x12\x0e\n\x06window\x18\x05 \x01(\x04\x12\r\n\x05\x62\x61tch\x18\x06 \x01(\x04\"C\n\x0c\x45ngineDemand\x12%\n\x08siblings\x18\x01 \x03(\x0b\x32\x13.dsp.v1.ScaleMember\x12\x0c\n\x04load\x18\x02 \x01(\x01\"\x0b\n\tEngineEnd\"\x0e\n\x0c\x45ngineEndAck\"\x0e\n\x0c\x45ngineRetire\"\x0c\n\nEngineStop\"\x0c\n\nEngineGone\"\x1f\n\x0c\x45ngineReport\x12\x0f\n\x07\x66igures\x18\x01 \x01(\x0c\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x13\x64sp/v1/engine.proto\x12\x06\x64sp.v1\x1a\x14\x64sp/v1/balance.proto\x1a\x14\x64sp/v1/scaling.proto\"\xbb\x01\n\x0b\x45ngineBatch\x12\x10\n\x08sequence\x18\x01 \x01(\x04\x12\x10\n\x08operator\x18\x02 \x01(\t\x12\x0f\n\x07records\x18\x03 \x01(\r\x12\x10\n\x08\x66irst_id\x18\x04 \x01(\x06\x12\x0b\n\x03ids\x18\x05 \x01(\x0c\x12\x10\n\x08id_bytes\x18\x06 \x01(\r\x12\x0c\n\x04\x62orn\x18\x07 \x01(\x01\x12\x0f\n\x07payload\x18\x08 \x01(\x0c\x12\'\n\x07request\x18\t \x01(\x0b\x32\x16.dsp.v1.BalanceRequest\"\x80\x01\n\x0e\x45ngineProgress\x12\x0c\n\x04\x64one\x18\x01 \x03(\x04\x12\x11\n\tdelivered\x18\x02 \x01(\x04\x12\x0f\n\x07records\x18\x03 \x01(\x04\x12\r\n\x05\x62ytes\x18\x04 \x01(\x04\x12\x0e\n\x06window\x18\x05 \x01(\x04\x12\r\n\x05\x62\x61tch\x18\x06 \x01(\x04\x12\x0e\n\x06worked\x18\x07 \x01(\x04\"\xdf\x01\n\x0c\x45ngineDemand\x12%\n\x08siblings\x18\x01 \x03(\x0b\x32\x13.dsp.v1.ScaleMember\x12\x0c\n\x04load\x18\x02 \x01(\x01\x12#\n\x06keeper\x18\x03 \x01(\x0b\x32\x13.dsp.v1.ScaleMember\x12\x0f\n\x07pending\x18\x04 \x01(\x01\x12\x15\n\x08\x65xpected\x18\x05 \x01(\x01H\x00\x88\x01\x01\x12\x14\n\x07latency\x18\x06 \x01(\x01H\x01\x88\x01\x01\x12\x13\n\x06usable\x18\x07 \x01(\x01H\x02\x88\x01\x01\x42\x0b\n\t_expectedB\n\n\x08_latencyB\t\n\x07_usable\".\n\x0b\x45ngineShare\x12\x0f\n\x07latency\x18\x01 \x01(\x01\x12\x0e\n\x06usable\x18\x02 \x01(\x01\"\x0b\n\tEngineEnd\"\x0e\n\x0c\x45ngineEndAck\"\x0e\n\x0c\x45ngineRetire\"\x0c\n\nEngineStop\"\x0c\n\nEngineGone\"\x1f\n\x0c\x45ngineReport\x12\x0f\n\x07\x66igures\x18\x01 \x01(\x0c\"2\n\nEngineCore\x12$\n\x07members\x18\x01 \x03(\x0b\x32\x13.dsp.v1.ScaleMember\"\x1d\n\x0b\x45ngineEnter\x12\x0e\n\x06ticket\x18\x01 \x01(\x04\"/\n\rEngineEntered\x12\x0e\n\x06ticket\x18\x01 \x01(\x04\x12\x0e\n\x06number\x18\x02 \x01(\x04\"\x1c\n\nEngineExit\x12\x0e\n\x06ticket\x18\x01 \x01(\x04\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'dsp.v1.engine_pb2', _globals)
 if _descriptor._USE_C_DESCRIPTORS == False:
   DESCRIPTOR._options = None
-  _globals['_ENGINEBATCH']._serialized_start=54
-  _globals['_ENGINEBATCH']._serialized_end=200
-  _globals['_ENGINEPROGRESS']._serialized_start=202
-  _globals['_ENGINEPROGRESS']._serialized_end=314
-  _globals['_ENGINEDEMAND']._serialized_start=316
-  _globals['_ENGINEDEMAND']._serialized_end=383
-  _globals['_ENGINEEND']._serialized_start=385
-  _globals['_ENGINEEND']._serialized_end=396
-  _globals['_ENGINEENDACK']._serialized_start=398
-  _globals['_ENGINEENDACK']._serialized_end=412
-  _globals['_ENGINERETIRE']._serialized_start=414
-  _globals['_ENGINERETIRE']._serialized_end=428
-  _globals['_ENGINESTOP']._serialized_start=430
-  _globals['_ENGINESTOP']._serialized_end=442
-  _globals['_ENGINEGONE']._serialized_start=444
-  _globals['_ENGINEGONE']._serialized_end=456
-  _globals['_ENGINEREPORT']._serialized_start=458
-  _globals['_ENGINEREPORT']._serialized_end=489
+  _globals['_ENGINEBATCH']._serialized_start=76
+  _globals['_ENGINEBATCH']._serialized_end=263
+  _globals['_ENGINEPROGRESS']._serialized_start=266
+  _globals['_ENGINEPROGRESS']._serialized_end=394
+  _globals['_ENGINEDEMAND']._serialized_start=397
+  _globals['_ENGINEDEMAND']._serialized_end=620
+  _globals['_ENGINESHARE']._serialized_start=622
+  _globals['_ENGINESHARE']._serialized_end=668
+  _globals['_ENGINEEND']._serialized_start=670
+  _globals['_ENGINEEND']._serialized_end=681
+  _globals['_ENGINEENDACK']._serialized_start=683
+  _globals['_ENGINEENDACK']._serialized_end=697
+  _globals['_ENGINERETIRE']._serialized_start=699
+  _globals['_ENGINERETIRE']._serialized_end=713
+  _globals['_ENGINESTOP']._serialized_start=715
+  _globals['_ENGINESTOP']._serialized_end=727
+  _globals['_ENGINEGONE']._serialized_start=729
+  _globals['_ENGINEGONE']._serialized_end=741
+  _globals['_ENGINEREPORT']._serialized_start=743
+  _globals['_ENGINEREPORT']._serialized_end=774
+  _globals['_ENGINECORE']._serialized_start=776
+  _globals['_ENGINECORE']._serialized_end=826
+  _globals['_ENGINEENTER']._serialized_start=828
+  _globals['_ENGINEENTER']._serialized_end=857
+  _globals['_ENGINEENTERED']._serialized_start=859
+  _globals['_ENGINEENTERED']._serialized_end=906
+  _globals['_ENGINEEXIT']._serialized_start=908
+  _globals['_ENGINEEXIT']._serialized_end=936
 # @@protoc_insertion_point(module_scope)

@@ -12,20 +12,21 @@ from google.protobuf.internal import builder as _builder
 _sym_db = _symbol_database.Default()
 
 
+from dsp._pb import balance_pb2 as dsp_dot_v1_dot_balance__pb2
 from dsp._pb import mutex_pb2 as dsp_dot_v1_dot_mutex__pb2
 from dsp._pb import scaling_pb2 as dsp_dot_v1_dot_scaling__pb2
 from dsp._pb import engine_pb2 as dsp_dot_v1_dot_engine__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x15\x64sp/v1/envelope.proto\x12\x06\x64sp.v1\x1a\x12\x64sp/v1/mutex.proto\x1a\x14\x64sp/v1/scaling.proto\x1a\x13\x64sp/v1/engine.proto\"\x88\x07\n\x08\x45nvelope\x12\x0f\n\x07version\x18\x01 \x01(\r\x12\x0e\n\x06source\x18\x02 \x01(\t\x12\x13\n\x0b\x64\x65stination\x18\x03 \x01(\t\x12\x35\n\x11scale_duplication\x18\x14 \x01(\x0b\x32\x18.dsp.v1.ScaleDuplicationH\x00\x12<\n\x15scale_duplication_ack\x18\x15 \x01(\x0b\x32\x1b.dsp.v1.ScaleDuplicationAckH\x00\x12/\n\x0escale_deletion\x18\x16 \x01(\x0b\x32\x15.dsp.v1.ScaleDeletionH\x00\x12\x36\n\x12scale_deletion_ack\x18\x17 \x01(\x0b\x32\x18.dsp.v1.ScaleDeletionAckH\x00\x12)\n\x0bscale_start\x18\x18 \x01(\x0b\x32\x12.dsp.v1.ScaleStartH\x00\x12\'\n\nscale_keep\x18\x19 \x01(\x0b\x32\x11.dsp.v1.ScaleKeepH\x00\x12)\n\x0bscale_evict\x18\x1a \x01(\x0b\x32\x12.dsp.v1.ScaleEvictH\x00\x12#\n\x05mutex\x18( \x01(\x0b\x32\x12.dsp.v1.MutexFrameH\x00\x12+\n\x0c\x65ngine_batch\x18P \x01(\x0b\x32\x13.dsp.v1.EngineBatchH\x00\x12\x31\n\x0f\x65ngine_progress\x18Q \x01(\x0b\x32\x16.dsp.v1.EngineProgressH\x00\x12-\n\rengine_demand\x18R \x01(\x0b\x32\x14.dsp.v1.EngineDemandH\x00\x12\'\n\nengine_end\x18S \x01(\x0b\x32\x11.dsp.v1.EngineEndH\x00\x12.\n\x0e\x65ngine_end_ack\x18T \x01(\x0b\x32\x14.dsp.v1.EngineEndAckH\x00\x12-\n\rengine_retire\x18U \x01(\x0b\x32\x14.dsp.v1.EngineRetireH\x00\x12)\n\x0b\x65ngine_stop\x18V \x01(\x0b\x32\x12.dsp.v1.EngineStopH\x00\x12-\n\rengine_report\x18W \x01(\x0b\x32\x14.dsp.v1.EngineReportH\x00\x12)\n\x0b\x65ngine_gone\x18X \x01(\x0b\x32\x12.dsp.v1.EngineGoneH\x00\x12 \n\x06\x63ustom\x18\x64 \x01(\x0b\x32\x0e.dsp.v1.CustomH\x00\x42\x06\n\x04\x62ody\"\'\n\x06\x43ustom\x12\x0c\n\x04type\x18\x01 \x01(\t\x12\x0f\n\x07payload\x18\x02 \x01(\x0c\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x15\x64sp/v1/envelope.proto\x12\x06\x64sp.v1\x1a\x14\x64sp/v1/balance.proto\x1a\x12\x64sp/v1/mutex.proto\x1a\x14\x64sp/v1/scaling.proto\x1a\x13\x64sp/v1/engine.proto\"\x92\t\n\x08\x45nvelope\x12\x0f\n\x07version\x18\x01 \x01(\r\x12\x0e\n\x06source\x18\x02 \x01(\t\x12\x13\n\x0b\x64\x65stination\x18\x03 \x01(\t\x12\x35\n\x11scale_duplication\x18\x14 \x01(\x0b\x32\x18.dsp.v1.ScaleDuplicationH\x00\x12<\n\x15scale_duplication_ack\x18\x15 \x01(\x0b\x32\x1b.dsp.v1.ScaleDuplicationAckH\x00\x12/\n\x0escale_deletion\x18\x16 \x01(\x0b\x32\x15.dsp.v1.ScaleDeletionH\x00\x12\x36\n\x12scale_deletion_ack\x18\x17 \x01(\x0b\x32\x18.dsp.v1.ScaleDeletionAckH\x00\x12)\n\x0bscale_start\x18\x18 \x01(\x0b\x32\x12.dsp.v1.ScaleStartH\x00\x12\'\n\nscale_keep\x18\x19 \x01(\x0b\x32\x11.dsp.v1.ScaleKeepH\x00\x12)\n\x0bscale_evict\x18\x1a \x01(\x0b\x32\x12.dsp.v1.ScaleEvictH\x00\x12#\n\x05mutex\x18( \x01(\x0b\x32\x12.dsp.v1.MutexFrameH\x00\x12\'\n\x07\x62\x61lance\x18< \x01(\x0b\x32\x14.dsp.v1.BalanceFrameH\x00\x12+\n\x0c\x65ngine_batch\x18P \x01(\x0b\x32\x13.dsp.v1.EngineBatchH\x00\x12\x31\n\x0f\x65ngine_progress\x18Q \x01(\x0b\x32\x16.dsp.v1.EngineProgressH\x00\x12-\n\rengine_demand\x18R \x01(\x0b\x32\x14.dsp.v1.EngineDemandH\x00\x12\'\n\nengine_end\x18S \x01(\x0b\x32\x11.dsp.v1.EngineEndH\x00\x12.\n\x0e\x65ngine_end_ack\x18T \x01(\x0b\x32\x14.dsp.v1.EngineEndAckH\x00\x12-\n\rengine_retire\x18U \x01(\x0b\x32\x14.dsp.v1.EngineRetireH\x00\x12)\n\x0b\x65ngine_stop\x18V \x01(\x0b\x32\x12.dsp.v1.EngineStopH\x00\x12-\n\rengine_report\x18W \x01(\x0b\x32\x14.dsp.v1.EngineReportH\x00\x12)\n\x0b\x65ngine_gone\x18X \x01(\x0b\x32\x12.dsp.v1.EngineGoneH\x00\x12)\n\x0b\x65ngine_core\x18Y \x01(\x0b\x32\x12.dsp.v1.EngineCoreH\x00\x12+\n\x0c\x65ngine_enter\x18Z \x01(\x0b\x32\x13.dsp.v1.EngineEnterH\x00\x12/\n\x0e\x65ngine_entered\x18[ \x01(\x0b\x32\x15.dsp.v1.EngineEnteredH\x00\x12)\n\x0b\x65ngine_exit\x18\\ \x01(\x0b\x32\x12.dsp.v1.EngineExitH\x00\x12+\n\x0c\x65ngine_share\x18] \x01(\x0b\x32\x13.dsp.v1.EngineShareH\x00\x12 \n\x06\x63ustom\x18\x64 \x01(\x0b\x32\x0e.dsp.v1.CustomH\x00\x42\x06\n\x04\x62ody\"\'\n\x06\x43ustom\x12\x0c\n\x04type\x18\x01 \x01(\t\x12\x0f\n\x07payload\x18\x02 \x01(\x0c\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'dsp.v1.envelope_pb2', _globals)
 if _descriptor._USE_C_DESCRIPTORS == False:
   DESCRIPTOR._options = None
-  _globals['_ENVELOPE']._serialized_start=97
-  _globals['_ENVELOPE']._serialized_end=1001
-  _globals['_CUSTOM']._serialized_start=1003
-  _globals['_CUSTOM']._serialized_end=1042
+  _globals['_ENVELOPE']._serialized_start=119
+  _globals['_ENVELOPE']._serialized_end=1289
+  _globals['_CUSTOM']._serialized_start=1291
+  _globals['_CUSTOM']._serialized_end=1330
 # @@protoc_insertion_point(module_scope)

@@ -7,6 +7,10 @@ from typing import Annotated
 import typer
 from rich.text import Text
 
+from dsp.cli.lab_balance import balance
+from dsp.cli.lab_coordination import coordination
+from dsp.cli.lab_dabs import dabs
+from dsp.cli.lab_kafka_groups import kafka_groups
 from dsp.cli.lab_mutex import mutex
 from dsp.cli.lab_scaling import scaling
 from dsp.cli.output import print_json, print_rows
@@ -18,8 +22,12 @@ lab = typer.Typer(
     name="lab", help="Measure on this machine, and repeat experiments.", no_args_is_help=True
 )
 
+lab.command()(balance)
+lab.command()(coordination)
 lab.command()(mutex)
 lab.command()(scaling)
+lab.command()(dabs)
+lab.command()(kafka_groups)
 
 
 @lab.command()

@@ -2,6 +2,7 @@
 
 from pydantic import Field
 
+from dsp.config.balance import BalanceConfig
 from dsp.config.scaling import ScalingConfig
 from dsp.config.section import Section
 from dsp.config.stream import StreamConfig
@@ -41,4 +42,8 @@ class Config(Section):
     scaling: ScalingConfig = Field(
         default=ScalingConfig(),
         description="By which rule and within what bounds operators change their instances.",
+    )
+    balance: BalanceConfig = Field(
+        default=BalanceConfig(),
+        description="Which instance gets a record, and how precisely costs are known.",
     )

@@ -12,7 +12,7 @@ __all__ = ["DeciderName", "ScaleRules", "ScalingConfig"]
 
 _ORDERED = (("low", "target", "high"), ("minimum", "maximum"))
 
-DeciderName = Literal["probabilistic", "secure", "ranked", "centralised", "threshold"]
+DeciderName = Literal["probabilistic", "secure", "ranked", "centralised", "threshold", "autoscale+"]
 
 
 class ScaleRules(Section):
@@ -23,7 +23,8 @@ class ScaleRules(Section):
         description=(
             "The rule by which instances decide. 'ranked', 'probabilistic' and 'secure' let each "
             "decide by itself; 'centralised' and 'threshold' let the keeper decide for all, which "
-            "acts less often and stalls while the keeper does."
+            "acts less often and stalls while the keeper does; 'autoscale+' estimates the load of "
+            "the next period, and needs the extra 'balance' for real figures of the CPU."
         ),
     )
     low: float = Field(
@@ -100,6 +101,70 @@ class ScaleRules(Section):
         ),
     )
 
+    window: float | None = Field(
+        default=None,
+        gt=0.0,
+        le=86_400.0,
+        description=(
+            "For autoscale+: seconds of monitoring that it estimates from; left out, two periods. "
+            "Longer is less misled by noise; shorter sees a turn of the load sooner."
+        ),
+    )
+    settle: float | None = Field(
+        default=None,
+        ge=0.0,
+        le=86_400.0,
+        description=(
+            "For autoscale+: seconds after the last change of an operator's instances in which it "
+            "monitors nothing, and at least a period passes after the first; left out, half a "
+            "period. Longer believes no figures of the change; shorter acts again sooner."
+        ),
+    )
+    beta: float = Field(
+        default=0.5,
+        gt=0.0,
+        le=1.0,
+        description=(
+            "For autoscale+: it scales in below this share of the present number of instances. "
+            "Near 0 it keeps them until there is hardly any load; above margin it frees them at "
+            "once, and creates them anew when the load wavers; the paper's value is 0.8."
+        ),
+    )
+    margin: float = Field(
+        default=0.7,
+        gt=0.0,
+        le=1.0,
+        description=(
+            "For autoscale+: share of its reserved CPU that a new number of instances counts on. "
+            "Lower creates more of them, and acts less often; the paper's value is 0.3."
+        ),
+    )
+    cpu_weight: float = Field(
+        default=0.3,
+        ge=0.0,
+        lt=1.0,
+        description=(
+            "For autoscale+: share of the CPU in use that it counts on besides what is free. "
+            "Higher believes in the present use; lower expects to lose it to others."
+        ),
+    )
+    cpu_reserved: float = Field(
+        default=1.0,
+        gt=0.0,
+        le=1.0,
+        description=(
+            "For autoscale+: share of a core that is reserved for an instance. Lower where several "
+            "instances have to share a core; it creates more of them then."
+        ),
+    )
+    combine: Literal["max", "min"] = Field(
+        default="max",
+        description=(
+            "For autoscale+: of its own estimate of what comes and that of its predecessors, 'max' "
+            "takes the larger, which is cautious, and 'min' the smaller, which saves instances."
+        ),
+    )
+
     @field_validator("target", "high", "maximum")
     @classmethod
     def _in_order(cls, value: float | None, info: ValidationInfo) -> float | None:
@@ -123,6 +188,16 @@ class ScalingConfig(ScaleRules):
         description=(
             "Tables by the name of an operator, such as [scaling.operators.map], with the keys of "
             "[scaling]. What such a table leaves out is as in [scaling]."
+        ),
+    )
+    # After the operators' tables: they get what stands before them, and this is no key of theirs.
+    coordination: Literal["ack", "2fgme"] = Field(
+        default="ack",
+        description=(
+            "When a scaling step may begin. 'ack': at once; acknowledgements of the neighbours are "
+            "enough. '2fgme': while no neighbouring operator takes one, by mutual exclusion of two "
+            "groups; steps of neighbours never overlap, wait for each other, and cost more "
+            "messages. The same for all processes of an application."
         ),
     )
 

@@ -4,8 +4,10 @@ All that a machine must not do is done here: waiting, sending, timing, waking ta
 ``TaskGroup`` holds every task, so none ends unnoticed: what a reader, the timer or an effect raises
 ends the driver and comes out of its ``async with`` block.
 
-``handle`` is never kept waiting. Effects are performed in order by one loop; a message that finds
-its queue full goes to a pump of its own for that peer and lane, so a slow peer delays nobody else.
+``handle`` is never kept waiting. Effects are performed in order: at once as far as they need not
+wait, which spares a turn of the loop for each message, and by one task from the first that does. A
+message that finds its queue full goes to a pump of its own for that peer and lane, so a slow peer
+delays nobody else.
 While DATA messages are waiting there, no DATA is read; CONTROL is always read, because two drivers
 that stopped reading until the other reads would wait for ever.
 """
@@ -73,7 +75,8 @@ class MachineDriver(Generic[EventT, EffectT]):
         transport: a started transport. The driver reads it and does not close it.
         codec: how messages become bytes.
         peers: addresses of the peers known at the start; others are learnt as they speak.
-        perform: performs the machine's own effects, in order. While it waits, later effects wait.
+        perform: performs the machine's own effects, in order. What it returns is awaited, and later
+            effects wait for that; None if there is nothing to wait for.
         lanes: the lanes that this machine reads.
         check: call ``check_invariants`` after every step.
         max_pending: how many messages may wait for full queues before the driver gives up.
@@ -90,7 +93,7 @@ class MachineDriver(Generic[EventT, EffectT]):
         codec: MessageCodec,
         *,
         peers: Iterable[Peer] = (),
-        perform: Callable[[EffectT], Awaitable[None]] = _no_effects,
+        perform: Callable[[EffectT], Awaitable[None] | None] = _no_effects,
         lanes: tuple[Lane, ...] = (Lane.CONTROL,),
         check: bool = False,
         max_pending: int = 10_000,
@@ -111,6 +114,9 @@ class MachineDriver(Generic[EventT, EffectT]):
         self._observe = observe
         self._undelivered = undelivered
         self._effects: deque[object] = deque()
+        # What the effect that was begun last waits for; it is no longer among the others.
+        self._unfinished: Awaitable[None] | None = None
+        self._performing = False
         self._work = asyncio.Event()
         self._idle = asyncio.Event()
         self._rearm = asyncio.Event()
@@ -233,8 +239,7 @@ class MachineDriver(Generic[EventT, EffectT]):
             self._observe(step)
         if effects:
             self._effects.extend(effects)
-            self._idle.clear()
-            self._work.set()
+            self._perform_now()
         deadline = self.machine.next_deadline()
         if deadline is not None and (self._armed is None or deadline < self._armed):
             self._rearm.set()
@@ -293,15 +298,33 @@ class MachineDriver(Generic[EventT, EffectT]):
         while True:
             if self._fatal is not None:
                 raise self._fatal
-            if self._effects:
-                await self._perform(self._effects.popleft())
+            if self._unfinished is not None:
+                await self._unfinished
+                self._unfinished = None
+                self._perform_now()
                 continue
             if not self._outgoing.pending:
                 self._idle.set()
             self._work.clear()
             await self._work.wait()
 
-    async def _perform(self, effect: object) -> None:
+    def _perform_now(self) -> None:
+        """Perform effects until one has to be waited for, which the task does."""
+        if self._performing or self._unfinished is not None:
+            return  # whoever is at it goes on with those that were added
+        self._performing = True
+        try:
+            while self._effects and self._unfinished is None:
+                self._unfinished = self._perform(self._effects.popleft())
+        except BaseException as error:
+            self._fatal = error
+        finally:
+            self._performing = False
+        if self._unfinished is not None or self._fatal is not None:
+            self._idle.clear()
+            self._work.set()
+
+    def _perform(self, effect: object) -> Awaitable[None] | None:
         match effect:
             case Send():
                 self._outgoing.send(effect)
@@ -316,7 +339,8 @@ class MachineDriver(Generic[EventT, EffectT]):
             case Reject(sender, reason):
                 self._reject(sender, reason)
             case _:
-                await self._perform_own(cast("EffectT", effect))
+                return self._perform_own(cast("EffectT", effect))
+        return None
 
     # -- inside ---------------------------------------------------------------------------
 
@@ -330,7 +354,7 @@ class MachineDriver(Generic[EventT, EffectT]):
 
     async def _drain(self) -> None:
         self._work.set()
-        if not self._effects and not self._outgoing.pending:
+        if self._unfinished is None and not self._outgoing.pending:
             return
         self._idle.clear()
         try:
@@ -338,6 +362,7 @@ class MachineDriver(Generic[EventT, EffectT]):
                 await self._idle.wait()
         except TimeoutError:
             waiting = len(self._effects) + self._outgoing.pending
+            waiting += self._unfinished is not None
             logger.warning(
                 "driver stopped with %d effects not performed after %g s",
                 waiting,

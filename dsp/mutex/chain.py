@@ -55,6 +55,11 @@ class Chain:
         # How many edges are taken, and the number of each.
         self._numbers: tuple[tuple[str, int], ...] = ()
 
+    @property
+    def contended(self) -> bool:
+        """Whether a competitor waits for what this node has."""
+        return any(member.lock.contended for member in self.members.values())
+
     # -- the machine contract -------------------------------------------------------------
 
     def handle(self, event: MutexEvent, now: float) -> Sequence[MutexEffect]:

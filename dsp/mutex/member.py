@@ -85,6 +85,11 @@ class Member(Membership):
         return Status.WAITING if self._wants else self.lock.status
 
     @property
+    def awaiting(self) -> frozenset[NodeId]:
+        """Who was greeted and has not answered yet."""
+        return frozenset(self._awaiting)
+
+    @property
     def number(self) -> int:
         """The fencing number of the latest entry."""
         return self._numbers.number

@@ -308,15 +308,12 @@ async def open_mutex(
         if name not in driver.peers:
             driver.add_peer(Peer(name, address))
 
-    async def perform(effect: MutexEffect) -> None:
-        mutex.perform(effect)
-
     driver: MachineDriver[MutexEvent, MutexEffect] = MachineDriver(
         member,
         transport,
         MutexCodec(address_of, learn),
         peers=(peer for group in groups for peer in group if peer.id != contact.id),
-        perform=perform,
+        perform=lambda effect: mutex.perform(effect),
         check=check,
     )
     mutex = GroupMutex(driver.submit, present=present)

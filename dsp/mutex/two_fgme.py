@@ -70,6 +70,11 @@ class TwoFGME:
         # Juniors that were lent a permission, and have not been asked to return it.
         self._loans: set[NodeId] = set()
 
+    @property
+    def contended(self) -> bool:
+        """Whether a competitor waits for a permission that is here."""
+        return bool(self._juniors or self._seniors)
+
     # -- the machine contract -------------------------------------------------------------
 
     def handle(self, event: MutexEvent, now: float) -> Sequence[MutexEffect]:

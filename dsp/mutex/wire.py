@@ -22,6 +22,7 @@ from dsp.core.types import NodeId
 from dsp.errors import CodecError
 from dsp.mutex.events import Ack, Bye, Carried, Expelled, Hello, Req, View, Welcome
 from dsp.mutex.wire_fixed import FIXED_BODIES, decode_fixed, encode_fixed
+from dsp.mutex.wire_quick import decode_quickly, encode_quickly
 
 __all__ = ["MutexCodec", "to_envelope", "from_envelope"]
 
@@ -61,10 +62,13 @@ class MutexCodec:
         latest, data = self._latest
         if message is latest:  # one object that goes to many; it cannot have changed
             return data
-        envelope = to_envelope(message, self._address_of)
-        if self._source:
-            envelope.source = self._source
-        data = encode_envelope(envelope)
+        quick = None if self._source else encode_quickly(message)
+        if quick is None:
+            envelope = to_envelope(message, self._address_of)
+            if self._source:
+                envelope.source = self._source
+            quick = encode_envelope(envelope)
+        data = quick
         self._latest = (message, data)
         return data
 
@@ -74,7 +78,8 @@ class MutexCodec:
         Raises:
             CodecError: garbage, or no message of mutual exclusion.
         """
-        return from_envelope(decode_envelope(data), self._learn)
+        quick = decode_quickly(data)
+        return quick if quick is not None else from_envelope(decode_envelope(data), self._learn)
 
 
 def to_envelope(message: Hashable, address_of: Callable[[NodeId], str] = _nowhere) -> Envelope:

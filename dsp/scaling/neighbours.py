@@ -45,6 +45,10 @@ class Neighbours:
         """How many members an operator has."""
         return len(self._by_operator[operator])
 
+    def eldest(self, operator: str) -> Member | None:
+        """The keeper of an operator, as far as is known here; None if nobody is left."""
+        return self._eldest.get(operator)
+
     def side(self, operators: Iterable[str]) -> list[Member]:
         """The members of some operators."""
         return [member for name in operators for member in self._by_operator[name].values()]

@@ -21,7 +21,7 @@ from dsp.stream.batch import Batch, child
 from dsp.stream.codecs import encode
 from dsp.stream.fitting import fit
 from dsp.stream.graph import DEAD_LETTERS, Edge, Kind, Operator
-from dsp.stream.groupings import Owners, split
+from dsp.stream.groupings.owners import Owners, split
 from dsp.stream.letters import letter
 from dsp.stream.steps import Failure, Step
 

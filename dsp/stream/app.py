@@ -21,6 +21,7 @@ from dsp.scaling.place import Place
 from dsp.stream.alone import Alone
 from dsp.stream.deciding import Deciders, decider_for
 from dsp.stream.ends import check_ends
+from dsp.stream.exclusion import core_message, excluding_edges
 from dsp.stream.graph import Graph, Kind, Operator
 from dsp.stream.host import Host
 from dsp.stream.pipeline import Pipeline
@@ -266,6 +267,11 @@ class App:
 
         for name, peer in await asyncio.gather(*map(create, requests)):
             host.addresses.put(name, peer)
+        members = [place.member for place in places]
+        for member in members if self._config.scaling.coordination == "2fgme" else ():
+            if edges := excluding_edges(member.operator, self.graph):
+                told = core_message(member.operator, edges, members, host.address)
+                host.post(NodeId(host.peer.id), member.id, told)
         for place in reversed(places):
             around = tuple(
                 sorted(other.member for other in places if place.adjoins(other.member.operator))

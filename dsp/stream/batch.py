@@ -8,15 +8,17 @@ Identities are integers. The low 64 bits are the *origin*: number of the source 
 What is above them is the *branch*: 0 until an operator makes several records of one.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final
+from itertools import compress, pairwise
+from typing import TYPE_CHECKING, Any, Final, overload
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 __all__ = [
     "Batch",
+    "Picked",
     "chosen",
     "put_together",
     "origin",
@@ -55,7 +57,11 @@ def child(parent: int, salt: int, index: int) -> int:
 
 def composed(ids: Sequence[int]) -> int:
     """Tell batches that are put together of other records by a number, in any order of them."""
-    return (sum(ids) * SPREAD + len(ids)) & MASK
+    if isinstance(ids, range):
+        total = (ids[0] + ids[-1]) * len(ids) // 2 if ids else 0
+    else:
+        total = sum(ids)
+    return (total * SPREAD + len(ids)) & MASK
 
 
 def children(parent: int, salt: int, count: int) -> Sequence[int]:
@@ -65,6 +71,59 @@ def children(parent: int, salt: int, count: int) -> Sequence[int]:
     if 1 < first >> 64 <= MASK - count:
         return range(first, first + (count << 64), BRANCH)
     return [child(parent, salt, index) for index in range(count)]
+
+
+class Picked(Sequence[int]):
+    """Some of the identities of a batch, listed when somebody wants to see them.
+
+    Mostly nobody does: a filter that listed them would make an object for each record.
+
+    Args:
+        ids: all of them.
+        kept: for each whether it is one of these.
+        count: how many are.
+    """
+
+    __slots__ = ("_count", "_ids", "_kept", "_listed")
+
+    def __init__(self, ids: Sequence[int], kept: Sequence[object], count: int) -> None:
+        self._ids = ids
+        self._kept = kept
+        self._count = count
+        self._listed: list[int] | None = None
+
+    @property
+    def ends(self) -> tuple[int, int]:
+        """The least and the greatest."""
+        ids = self._ids
+        if isinstance(ids, range) and ids.step > 0:
+            last = next(compress(reversed(ids), reversed(self._kept)))
+            return next(compress(ids, self._kept)), last
+        return min(self), max(self)
+
+    def __len__(self) -> int:
+        return self._count
+
+    def __iter__(self) -> Iterator[int]:
+        return compress(self._ids, self._kept) if self._listed is None else iter(self._listed)
+
+    @overload
+    def __getitem__(self, place: int) -> int: ...
+
+    @overload
+    def __getitem__(self, place: slice) -> Sequence[int]: ...
+
+    def __getitem__(self, place: int | slice) -> int | Sequence[int]:
+        if place == 0 and self._count:  # asked of every batch: what kind its identities are
+            return next(iter(self))
+        if self._listed is None:
+            self._listed = list(self)
+        return self._listed[place]
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Sequence) and list(self) == list(other)
+
+    __hash__ = None  # type: ignore[assignment]
 
 
 @dataclass(slots=True)
@@ -107,10 +166,29 @@ def put_together(batches: list[Batch]) -> Batch:
     """Make one batch of several."""
     if len(batches) == 1:
         return batches[0]
-    ids = [each for batch in batches for each in batch.ids]
+    ids = _joined([batch.ids for batch in batches])
     born = min(batch.born for batch in batches)
     if isinstance(batches[0].values, list):
         return Batch([value for batch in batches for value in batch.values], ids, born)
     import pyarrow as pa
 
     return Batch(pa.concat_batches([batch.values for batch in batches]), ids, born)
+
+
+def _joined(several: list[Sequence[int]]) -> Sequence[int]:
+    """Put identities one after the other, as a range if that is what they are."""
+    first, last = several[0], several[-1]
+    if isinstance(first, range) and isinstance(last, range):
+        whole = range(first.start, last.stop, first.step)
+        if all(_follows(each, other) for each, other in pairwise(several)):
+            return whole
+    return [each for ids in several for each in ids]
+
+
+def _follows(ids: Sequence[int], others: Sequence[int]) -> bool:
+    return (
+        isinstance(ids, range)
+        and isinstance(others, range)
+        and ids.step == others.step
+        and ids.stop == others.start
+    )

@@ -36,8 +36,13 @@ class Kind(Enum):
 class Grouping(Enum):
     """Which instance of the next operator gets a record."""
 
+    SHUFFLE = "shuffle"
+    """Any of them: the configuration says how it is chosen."""
     ROUND_ROBIN = "round-robin"
+    ADAPTIVE = "adaptive"
+    OSG = "osg"
     KEY = "key"
+    PARTIAL_KEY = "partial-key"
     BROADCAST = "broadcast"
 
 
@@ -56,7 +61,8 @@ class Operator:
         minimum: instances, at least.
         maximum: instances, at most; None for the bound of the configuration.
         capacity: records per second of one instance, where it is known beforehand; else measured.
-        service_time: seconds of work per record, in a world, where bodies cost no time.
+        service_time: seconds of work per record, in a world, where bodies cost no time; or a
+            function that gives them for a value.
         number: position in the graph, which decides identities.
     """
 
@@ -70,7 +76,7 @@ class Operator:
     minimum: int = 1
     maximum: int | None = None
     capacity: float | None = None
-    service_time: float = 0.0
+    service_time: float | Callable[[Any], float] = 0.0
     number: int = 0
 
     @property

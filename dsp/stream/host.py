@@ -5,6 +5,7 @@ import logging
 import time
 from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import astuple
 from random import Random
 from typing import TYPE_CHECKING, Any
 
@@ -17,11 +18,15 @@ from dsp.core.types import Lane, NodeId, Peer
 from dsp.errors import ClosedError
 from dsp.scaling.place import Place
 from dsp.scaling.status import Status
+from dsp.scaling.usable import CpuUse
+from dsp.stream.coordination import ScalingStep
+from dsp.stream.cpu import CpuMeter, make_meter
 from dsp.stream.deciding import Deciders
 from dsp.stream.figures import figures_of
+from dsp.stream.foresight import foreseer
 from dsp.stream.graph import Graph, Kind
 from dsp.stream.instance import Instance
-from dsp.stream.offsets import OffsetStore
+from dsp.stream.offsets import Ends, OffsetStore
 from dsp.stream.router import Router
 from dsp.stream.spawners import Spawner, SpawnRequest
 from dsp.transport.base import Transport
@@ -72,16 +77,24 @@ class Host(Router):
         self._make_decider = make_decider
         self._random = random
         self._virtual = isinstance(self._loop, VirtualTimeLoop)
+        self._cpu: CpuMeter | None = None
         self._tasks: dict[asyncio.Task[Any], None] = {}
         self._closing: set[asyncio.Task[None]] = set()
         self._finals: list[dict[str, Any]] = []
-        self._reported_events = 0
+        self.steps: list[ScalingStep] = []
+        self._reported_events = self._reported_steps = 0
         # Processes that created instances here which have not started yet.
         self._creators: dict[NodeId, Peer] = {}
         self._empty = asyncio.Event()
         self._failed: asyncio.Future[None] = self._loop.create_future()
         directory = config.stream.state_directory
         self._store = OffsetStore(directory, graph.name) if directory else None
+
+    def cpu_use(self, busy: float) -> CpuUse:
+        """How the core of an instance is used whose body works for such a share of the time."""
+        if self._cpu is None:
+            self._cpu = make_meter()
+        return self._cpu.use(busy, max(1, len(self.instances)))
 
     def clock(self) -> float:
         """The time that batches are born by: the same in all processes of a machine."""
@@ -133,10 +146,16 @@ class Host(Router):
             self._failed.exception()
 
     def create(self, place: Place, parent: Peer | None = None) -> Instance:
-        """Create an instance, idle until it is started."""
+        """Create an instance, idle until it is started.
+
+        Raises:
+            MissingExtraError: it decides by figures that cannot be taken here.
+        """
         name = place.member.id
         chosen = self._make_decider(place.member.operator, self._random)
         decider, period = chosen if chosen is not None else (None, 1.0)
+        if foreseer(decider) is not None and self._cpu is None:
+            self._cpu = make_meter()
         instance = Instance(
             self,
             place,
@@ -183,6 +202,14 @@ class Host(Router):
             raise next(each for each in outcomes if isinstance(each, BaseException))
         return created
 
+    def settled(self, ends: Ends, sure: Callable[[], None]) -> None:
+        """Records before these ends will never be read again, once ``sure`` was called.
+
+        Sinks are where sources are: in the process of the application.
+        """
+        for instance in self.instances.values():
+            instance.settled_below(ends, sure)
+
     def gone(self, instance: Instance, reason: str, *, clean: bool) -> None:
         """An instance is over."""
         logger.info("%s is over: %s", instance.name, reason)
@@ -208,6 +235,10 @@ class Host(Router):
 
     def _news(self, name: str, what: str, count: int) -> None:
         self.events.append((self.clock(), name, what, count))
+
+    def stepped(self, step: ScalingStep) -> None:
+        """A scaling step of an instance is over."""
+        self.steps.append(step)
 
     def _start(self, work: Any, name: str) -> None:  # noqa: ANN401
         task = self._loop.create_task(work, name=f"dsp {name}")
@@ -241,10 +272,12 @@ class Host(Router):
             "instances": [figures_of(each) for each in self.instances.values()],
             "over": self._finals,
             "events": self.events[self._reported_events :],
+            "steps": [astuple(step) for step in self.steps[self._reported_steps :]],
             "faults": self.faults,
         }
         self._finals = []
         self._reported_events = len(self.events)
+        self._reported_steps = len(self.steps)
         # A creator has no use for it; but the end of a process is seen by who talks with it alone.
         told = {peer.id: peer for peer in self._creators.values()}
         if self.watcher is not None and self.watcher.id != self.peer.id:

@@ -6,12 +6,14 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from dsp._pb.engine_pb2 import EngineBatch, EngineProgress
+from dsp._pb.balance_pb2 import BalanceRequest
+from dsp._pb.engine_pb2 import EngineBatch
 from dsp.core.types import NodeId
 from dsp.stream.batch import Batch
-from dsp.stream.codecs import Codec
+from dsp.stream.codecs import Codec, decode
+from dsp.stream.parcels import Progress
 from dsp.stream.tokens import Token
-from dsp.stream.wire import unpack_ids
+from dsp.stream.wire import Payload, unpack_ids
 from dsp.transport.base import Frame
 
 __all__ = ["Arrival", "Inlet"]
@@ -32,7 +34,9 @@ class Arrival:
     born: float
     batch: Batch | None = None
     message: EngineBatch | None = None
+    payload: Payload = b""
     frame: Frame | None = None
+    request: BalanceRequest | None = None
     token: Token = field(init=False)
 
     def decoded(self, codec: Codec) -> Batch:
@@ -43,21 +47,36 @@ class Arrival:
         """
         if self.batch is None:
             assert self.message is not None
-            values: Any = codec.decode(self.message.payload)
+            values: Any = decode(codec, self.payload)
             self.batch = Batch(values, unpack_ids(self.message), self.born)
         return self.batch
+
+    def forget(self) -> None:
+        """Let go of the records: they are through the body."""
+        self.batch = self.message = None
+        self.payload = b""
 
 
 @dataclass(slots=True)
 class Account:
     """What a sender is owed."""
 
+    near: bool = False
     done: list[int] = field(default_factory=list)
     delivered: int = 0
+    worked: int = 0
     records: int = 0
     size: int = 0
     open: set[int] = field(default_factory=set)
-    remembered: deque[int] = field(default_factory=lambda: deque(maxlen=REMEMBERED))
+    remembered: set[int] = field(default_factory=set)
+    order: deque[int] = field(default_factory=deque)
+
+    def remember(self, sequence: int) -> None:
+        """A batch is done, and may still be sent again."""
+        self.remembered.add(sequence)
+        self.order.append(sequence)
+        if len(self.order) > REMEMBERED:
+            self.remembered.discard(self.order.popleft())
 
 
 class Inlet:
@@ -69,22 +88,30 @@ class Inlet:
         at_most_once: whether batches are done when they are here.
         pause: seconds for which progress is gathered.
         grant: gives how many records may be under way here, and how many a batch may hold.
+        near: whether a sender is in this process: then it is told as soon as the loop comes round.
+            What it sent is let go of while it is still in the caches of the processor.
     """
 
     def __init__(
         self,
-        tell: Callable[[NodeId, EngineProgress], None],
+        tell: Callable[[NodeId, Progress], None],
         finished: Callable[[Frame], None],
         *,
         at_most_once: bool,
         pause: float,
         grant: Callable[[], tuple[int, int]],
+        near: Callable[[NodeId], bool] = lambda name: False,
     ) -> None:
         self._tell = tell
         self._finished = finished
         self._at_most_once = at_most_once
         self._pause = pause
         self._grant = grant
+        self._near = near
+        # What was granted last: half of it taken makes it worth to tell at once.
+        self._granted: int | None = None
+        self._soon = False
+        self._takers = 0
         self._queue: deque[Arrival] = deque()
         self._accounts: dict[NodeId, Account] = {}
         self._timer: asyncio.TimerHandle | None = None
@@ -98,7 +125,7 @@ class Inlet:
         """Take a batch; False if it was here before."""
         account = self._accounts.get(arrival.sender)
         if account is None:
-            account = self._accounts[arrival.sender] = Account()
+            account = self._accounts[arrival.sender] = Account(self._near(arrival.sender))
         if arrival.sequence in account.open or arrival.sequence in account.remembered:
             # Sent again although it came: only a session that ended in between does that.
             self.repeated += 1
@@ -116,11 +143,37 @@ class Inlet:
         self._wake.set()
         return True
 
+    @property
+    def is_awaited(self) -> bool:
+        """Whether somebody waits here for a batch, or is about to get the first that came."""
+        return self._takers > 0
+
+    def adopt(self, arrival: Arrival, token: Token) -> None:
+        """Take over a batch that is processed already: its sender is told when it is done."""
+        account = self._accounts.get(arrival.sender)
+        if account is None:
+            account = self._accounts[arrival.sender] = Account(self._near(arrival.sender))
+        account.open.add(arrival.sequence)
+        self.open += 1
+        arrival.token = token
+        token.tell(lambda: self._done(arrival, account))
+
     async def take(self, most: int) -> list[Arrival]:
         """Wait for batches; give as many as hold so many records, at least one."""
-        while not self._queue:
+        while not self._queue:  # what woke us may have been taken meanwhile
             self._wake.clear()
-            await self._wake.wait()
+            self._takers += 1
+            try:
+                await self._wake.wait()
+            finally:
+                self._takers -= 1
+        return self._taken(most)
+
+    def take_at_once(self) -> Arrival | None:
+        """Give the next batch, if one waits."""
+        return self._taken(1)[0] if self._queue else None
+
+    def _taken(self, most: int) -> list[Arrival]:
         taken = [self._queue.popleft()]
         records = taken[0].records
         while self._queue and records + self._queue[0].records <= most:
@@ -136,9 +189,16 @@ class Inlet:
         self.waiting -= records
         return taken
 
+    def worked(self, arrival: Arrival) -> None:
+        """The records of a batch went through the body; its sender wants to know that."""
+        account = self._accounts.get(arrival.sender)
+        if account is not None:
+            account.worked += arrival.records
+            self._owe(account)
+
     def _done(self, arrival: Arrival, account: Account) -> None:
         account.open.discard(arrival.sequence)
-        account.remembered.append(arrival.sequence)
+        account.remember(arrival.sequence)
         self.open -= 1
         if arrival.frame is not None:
             self._finished(arrival.frame)
@@ -148,7 +208,14 @@ class Inlet:
         self.on_done()
 
     def _owe(self, account: Account) -> None:
-        if 2 * account.records >= self._grant()[0]:
+        if account.near:
+            if not self._soon:
+                self._soon = True
+                asyncio.get_running_loop().call_soon(self.settle)
+            return
+        if self._granted is None:
+            self._granted = self._grant()[0]
+        if 2 * account.records >= self._granted:
             self.settle()
         elif self._timer is None:
             self._timer = asyncio.get_running_loop().call_later(self._pause, self.settle)
@@ -158,19 +225,22 @@ class Inlet:
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
+        self._soon = False
         window, batch = self._grant()
+        self._granted = window
         for sender, account in self._accounts.items():
-            if account.done or account.records or account.delivered:
-                progress = EngineProgress(
+            if account.done or account.records or account.delivered or account.worked:
+                progress = Progress(
                     done=account.done,
                     delivered=account.delivered,
                     records=account.records,
                     bytes=account.size,
                     window=window,
                     batch=batch,
+                    worked=account.worked,
                 )
                 account.done = []
-                account.delivered = account.records = account.size = 0
+                account.delivered = account.worked = account.records = account.size = 0
                 self._tell(sender, progress)
 
     @property

@@ -8,35 +8,38 @@ import asyncio
 import logging
 from collections.abc import Callable
 from random import Random
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from dsp._pb.engine_pb2 import EngineEnd, EngineEndAck, EngineGone, EngineRetire
+from dsp._pb.balance_pb2 import BalanceFrame
+from dsp._pb.engine_pb2 import EngineEnd, EngineEndAck, EngineGone, EngineProgress
 from dsp.core.envelope import Envelope
 from dsp.core.machine import PeerLost, Received
 from dsp.core.types import NodeId
-from dsp.scaling.deciders import Decider, Observation
+from dsp.scaling.deciders import Decider
 from dsp.scaling.events import (
-    LeaveRequested,
+    Member,
     QueueEmptied,
     ScaleMessage,
-    ScaleOutRequested,
 )
 from dsp.scaling.place import Place
-from dsp.scaling.service import ScaleRequest, ScaleTrigger
 from dsp.scaling.status import Status
-from dsp.stream.bodies import BulkBody
+from dsp.stream.batch import Batch
 from dsp.stream.ending import Ending
 from dsp.stream.graph import Graph, Grouping, Kind
+from dsp.stream.groupings.making import Groupings
 from dsp.stream.home import Home
 from dsp.stream.inlet import Arrival, Inlet
-from dsp.stream.observing import Observer, room_for
-from dsp.stream.offsets import OffsetStore
+from dsp.stream.letters import DeadLetters
+from dsp.stream.metering import make_metering
+from dsp.stream.offsets import Ends, OffsetStore
 from dsp.stream.outlet import Outlet
-from dsp.stream.parcels import Limits
+from dsp.stream.parcels import Progress
 from dsp.stream.reading import Reader
+from dsp.stream.room import Room, limits_to
 from dsp.stream.runners import make_runner
-from dsp.stream.speaker import Speaker
-from dsp.stream.steps import Step
+from dsp.stream.scaler import Scaler
+from dsp.stream.steps import Failure, Step
+from dsp.stream.tokens import Token
 from dsp.stream.working import Worker
 
 if TYPE_CHECKING:
@@ -46,12 +49,14 @@ __all__ = ["Instance"]
 
 logger = logging.getLogger(__name__)
 
-PROGRESS_PAUSE = 0.002
-# Room at an instance of which it is not known yet how fast it is.
-FIRST_ROOM = 128, 16
+PROGRESS_PAUSE = 0.005
+# Messages of who may scale.
+COORDINATION = frozenset({"mutex", "engine_core", "engine_enter", "engine_entered", "engine_exit"})
+# How much comes to an instance by these may be more than its share.
+BY_KEY = (Grouping.KEY, Grouping.PARTIAL_KEY)
 
 
-class Instance(Speaker):
+class Instance(Scaler):
     """A running copy of an operator.
 
     Args:
@@ -80,26 +85,35 @@ class Instance(Speaker):
         news: Callable[[str, str, int], None] = lambda name, what, count: None,
     ) -> None:
         stream = config.stream
-        super().__init__(home, place, graph.operators[place.member.operator], news)
-        self._graph = graph
+        super().__init__(home, place, graph, config, news)
         self._config = stream
-        self._tasks: dict[asyncio.Task[Any], None] = {}
-        self.error: BaseException | None = None
         at_most_once = stream.delivery == "at_most_once"
         edges = [graph.edges[self.operator.name, name] for name in place.downstream]
+        self.room = Room(stream, self.operator, self.metrics)
         self.inlet = Inlet(
-            lambda to, progress: home.post(self.name, to, Envelope(engine_progress=progress)),
+            lambda to, progress: home.post_progress(self.name, to, progress),
             home.finished,
             at_most_once=at_most_once,
             pause=PROGRESS_PAUSE,
-            grant=self._grant,
+            grant=self.room.grant,
+            near=home.is_local,
         )
+        groupings = Groupings.of(config.balance)
         self.outlet = Outlet(
-            self, [(edge, self._limits(edge.target)) for edge in edges], keep=not at_most_once
+            self,
+            [(edge, limits_to(stream, graph.operators[edge.target])) for edge in edges],
+            keep=not at_most_once,
+            groupings=groupings,
+            relay=self,
         )
         incoming = {name: graph.edges[name, self.operator.name] for name in place.upstream}
-        by_key = any(edge.grouping is Grouping.KEY for edge in incoming.values())
-        self.observer = Observer(home, self.machine, self.metrics, self.outlet, by_key=by_key)
+        by_key = any(edge.grouping in BY_KEY for edge in incoming.values())
+        self.metering = make_metering(
+            self.operator.name, incoming, groupings, self._tell_cost, self._loop.time
+        )
+        is_source = self.operator.kind is Kind.SOURCE
+        self.observer = self._make_observer(decider, by_key=by_key)
+        self.active_since: float | None = None
         self.ending = Ending(
             lambda to: home.post(self.name, to, Envelope(engine_end=EngineEnd())),
             lambda to: home.post(self.name, to, Envelope(engine_end_ack=EngineEndAck())),
@@ -112,7 +126,7 @@ class Instance(Speaker):
         )
         self.reader: Reader | None = None
         self.worker: Worker | None = None
-        if self.operator.kind is Kind.SOURCE:
+        if is_source:
             sources = [each.name for each in graph.sources()]
             self.reader = Reader(
                 self.operator,
@@ -125,6 +139,7 @@ class Instance(Speaker):
                 most_records=stream.batch_records,
                 clock=home.clock,
                 changed=self.look_later,
+                settled=home.settled,
             )
         else:
             self.worker = Worker(
@@ -137,6 +152,7 @@ class Instance(Speaker):
                 Step(self.operator, stream.retries),
                 runner,
                 self.metrics,
+                self.metering,
                 batch_time=stream.batch_time,
                 most_records=8 * stream.batch_records,
                 hang_after=stream.hang_after,
@@ -144,28 +160,16 @@ class Instance(Speaker):
                 clock=home.clock,
                 changed=self.look_later,
             )
-        self._trigger = (
-            ScaleTrigger(
-                self.machine,
-                decider,
-                period=period,
-                random=random,
-                observe=self._observe,
-                begin=self._begin,
-                retire=lambda name: home.post(
-                    self.name, name, Envelope(engine_retire=EngineRetire())
-                ),
-            )
-            if decider is not None and self.operator.elastic
-            else None
-        )
+        self._trigger = self._make_trigger(decider, period, random)
 
     # -- life -----------------------------------------------------------------------------
 
     @property
-    def settled(self) -> bool:
-        """Active, and busy with no operation of the scale protocol."""
-        return self.machine.may_scale
+    def letters(self) -> DeadLetters:
+        """Where records go that cannot be processed or sent."""
+        where = self.reader or self.worker
+        assert where is not None
+        return where.letters
 
     @property
     def quiet(self) -> bool:
@@ -191,6 +195,7 @@ class Instance(Speaker):
         self._end(reason, clean=False)
 
     def _activate(self) -> None:
+        self.active_since = self._home.clock()
         if self.reader is not None:
             self._start(self.reader.run(), "reader")
         if self.worker is not None:
@@ -202,22 +207,11 @@ class Instance(Speaker):
             self._start(self._trigger.run(), "trigger")
         self.look_later()
 
-    def _start(self, work: Any, name: str) -> None:  # noqa: ANN401
-        task = self._loop.create_task(work, name=f"{self.name} {name}")
-        self._tasks[task] = None
-        task.add_done_callback(self._task_ended)
-
-    def _task_ended(self, task: "asyncio.Task[Any]") -> None:
-        self._tasks.pop(task, None)
-        if not task.cancelled() and (error := task.exception()) is not None:
-            logger.error("%s: %s failed", self.name, task.get_name(), exc_info=error)
-            self.error = error
-            self._end(f"{task.get_name()} failed: {error!r}", clean=False)
-
     def _end(self, reason: str, *, clean: bool) -> None:
         if self._is_gone:
             return
         self._is_gone = True
+        self.coordinator.close()
         self.inlet.settle()
         self.outlet.close()
         if not clean:
@@ -249,13 +243,24 @@ class Instance(Speaker):
         """A message of another instance came, decoded if it is one of the scale protocol."""
         if message is not None:
             self._step(Received(sender, message))
+            self.coordinator.look()
             return
         match envelope.WhichOneof("body"):
             case "engine_progress":
-                self.outlet.progress(sender, envelope.engine_progress)
-                self.look_later()
+                self.progressed(sender, envelope.engine_progress)
+            case "balance":
+                for fault in self.outlet.balance(sender, envelope.balance):
+                    logger.warning("%s: message of %s rejected: %s", self.name, sender, fault)
             case "engine_demand":
                 self.observer.told(sender, envelope.engine_demand)
+                if envelope.engine_demand.HasField("keeper"):
+                    keeper = envelope.engine_demand.keeper
+                    self._home.introduce(NodeId(keeper.id), keeper.address)
+                    self.coordinator.keeper_is(
+                        Member(self.operator.name, keeper.generation, NodeId(keeper.id))
+                    )
+            case "engine_share":
+                self.observer.heard(sender, envelope.engine_share)
             case "engine_end":
                 self.ending.heard(sender)
                 self.look_later()
@@ -269,42 +274,107 @@ class Instance(Speaker):
             case "engine_stop":
                 self.stop_reading()
                 self.look_later()
+            case str(kind) if kind in COORDINATION:
+                self.coordinator.hear(sender, kind, envelope)
             case other:
                 logger.warning("%s: %s of %s makes no sense here", self.name, other, sender)
+
+    def progressed(self, sender: NodeId, progress: Progress | EngineProgress) -> None:
+        """A successor tells how far it is."""
+        self.outlet.progress(sender, progress)
+        self.look_later()
+
+    def process_now(self, source: str, batch: Batch) -> Token | None:
+        """Process a batch of an instance of this process now, if there is nothing else to do.
+
+        Returns:
+            What is still to be done for it; None if it has to queue.
+        """
+        worker = self.worker
+        if worker is None or self._is_gone or not worker.may_relay(len(batch)):
+            return None
+        token = Token(lambda: None)
+        try:
+            for arrival, failures in worker.catch_up():
+                self._let_go(failures, arrival.born, arrival.token)
+            failures = worker.relay(source, batch, token)
+        except Exception as error:
+            # As if the worker's task had failed; the token stays, and the batch goes to others.
+            self._broke("relay", error)
+            return token
+        self._let_go(failures, batch.born, token)
+        return token
+
+    def _let_go(self, failures: list[Failure], born: float, token: Token) -> None:
+        """A batch is processed: bury records on which the body failed, and release its token."""
+        if failures:
+            assert self.worker is not None
+            self.worker.busy += 1
+            self._start(self.worker.bury(failures, born, token.hold()), "dead letters")
+        token.release()
 
     def lose(self, name: NodeId) -> None:
         """An instance is dead."""
         self.observer.forget(name)
+        self.coordinator.lose(name)
         self._step(PeerLost(name))
         if self._is_gone:
             return
         self.outlet.lost(name)
         self.inlet.forget(name)
+        if self.metering is not None:
+            self.metering.lost(name)
         self.look_later()
+
+    def _tell_cost(self, to: NodeId, frame: BalanceFrame) -> None:
+        """Tell one that sends here what records cost, unless it left."""
+        if to in self.machine.neighbours.members:
+            self._home.post(self.name, to, Envelope(balance=frame))
+        elif self.metering is not None:
+            self.metering.lost(to)
+
+    def settled_below(self, ends: Ends, sure: Callable[[], None]) -> None:
+        """Records will never come again: a sink that remembers them need not."""
+        if self.worker is not None and self.worker.opening.remembers and not self._is_gone:
+            self._start(self.worker.opening.forget(ends, sure), "forgetting")
 
     # -- the scale protocol ---------------------------------------------------------------
 
     def look_later(self) -> None:
-        if not self._look_scheduled and not self._is_gone:
+        if not self._look_scheduled and not self._is_gone and self._may_end:
             self._look_scheduled = True
             self._loop.call_soon(self._look)
+
+    @property
+    def _may_end(self) -> bool:
+        """Whether anything could come of a look: while records flow nothing can, mostly."""
+        if self.machine.status is not Status.ACTIVE or self.ending.begun:
+            return True
+        return self.reader.over if self.reader is not None else not self.room.senders
+
+    def neighbours_changed(self) -> None:
+        machine = self.machine
+        self.room.senders = len(machine.neighbours.side(machine.place.upstream))
+        self.look_later()
 
     def _look(self) -> None:
         """See whether a leaver is drained, or the stream is over."""
         self._look_scheduled = False
         if self._is_gone:
             return
-        machine = self.machine
-        worker = self.worker
+        machine, worker = self.machine, self.worker
         if machine.status is Status.DRAINING:
-            still = self.inlet.empty and (worker is None or not worker.busy)
-            if still and self.outlet.idle:
+            if self.inlet.empty and (worker is None or not worker.busy) and self.outlet.idle:
                 self.inlet.settle()
                 self._step(QueueEmptied())
             return
         if machine.status is not Status.ACTIVE:
             return
+        if self.ending.begun:
+            self.coordinator.withdraw()
         quiet = self.quiet
+        if not quiet and not self.ending.begun:
+            return
         self.ending.step(
             settled=self.settled,
             quiet=quiet,
@@ -312,22 +382,7 @@ class Instance(Speaker):
             after=[member.id for member in machine.neighbours.side(machine.place.downstream)],
         )
 
-    # -- deciding -------------------------------------------------------------------------
-
-    def _observe(self, now: float) -> Observation | None:
-        return None if self.ending.begun else self.observer.observe(now)
-
-    def _begin(self, request: ScaleRequest) -> None:
-        if isinstance(request, ScaleOutRequested):
-            request = ScaleOutRequested(request.count, "duplicate")
-        else:
-            self._news(self.name, "leaving", 1)
-        self._step(request)
-
-    def leave(self) -> None:
-        """Leave because somebody asks for it, unless the operator or the stream needs it here."""
-        if self.settled and not self.machine.keeper and not self.ending.begun:
-            self._begin(LeaveRequested())
+    # -- reports --------------------------------------------------------------------------
 
     async def _report(self) -> None:
         """Tell successors what is known about their operator, and keep the figures fresh."""
@@ -338,16 +393,6 @@ class Instance(Speaker):
             # A busy loop is late: what was sent meanwhile was sent in a longer time.
             now = self._loop.time()
             self.observer.period(now, self.inlet.waiting, now - began)
+            if self.worker is not None:
+                self.worker.report_hanging(now)
             began = now
-
-    def _grant(self) -> tuple[int, int]:
-        senders = max(1, len(self.machine.neighbours.side(self.machine.place.upstream)))
-        body = self.operator.body
-        most = body.most_records if isinstance(body, BulkBody) else 0
-        return room_for(self._config, self.metrics.capacity, senders, FIRST_ROOM, most)
-
-    def _limits(self, target: str) -> Limits:
-        config, capacity = self._config, self._graph.operators[target].capacity
-        window, batch = room_for(config, capacity, 1, FIRST_ROOM)
-        enough = min(config.batch_records, config.window_records)
-        return Limits(window, batch, config.window_bytes, enough, config.linger)

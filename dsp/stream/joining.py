@@ -63,5 +63,5 @@ def _one(members: list[tuple[Arrival, Batch]]) -> Joined:
     )
     whole.token = Token(done)
     for arrival, _ in members:
-        arrival.batch = arrival.message = None
+        arrival.forget()
     return Joined(whole, put_together([batch for _, batch in members]))

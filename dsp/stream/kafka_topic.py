@@ -7,6 +7,7 @@ import orjson
 
 from dsp.config.kafka import KafkaConfig
 from dsp.errors import ConfigError, ConnectError, MissingExtraError
+from dsp.stream.plain_json import dump_json
 
 if TYPE_CHECKING:
     from google.protobuf.message import Message
@@ -25,7 +26,7 @@ class Form(NamedTuple):
 
 
 _FORMS = {
-    "json": Form(lambda value: orjson.dumps(value), orjson.loads),
+    "json": Form(lambda value: dump_json(value, 0), orjson.loads),
     "text": Form(lambda value: str(value).encode(), lambda data: data.decode()),
     "bytes": Form(lambda value: memoryview(value).tobytes(), lambda data: data),
 }

@@ -10,6 +10,7 @@ from dsp.stream.graph import DEAD_LETTERS, Edge
 from dsp.stream.metrics import MetricCollector
 from dsp.stream.outlet import Outlet
 from dsp.stream.parcels import Made
+from dsp.stream.plain_json import dump_json
 from dsp.stream.steps import Failure
 from dsp.stream.tokens import Token
 
@@ -84,7 +85,9 @@ def letter(operator: str, instance: str, failure: Failure) -> dict[str, object]:
 def _shown(value: object) -> object:
     """Give a value as JSON can hold it, as text where it cannot."""
     try:
-        shown: object = orjson.loads(orjson.dumps(value, default=repr))
-    except TypeError:  # integers over 64 bits, text with lone surrogates, keys that are no text
+        shown: object = orjson.loads(dump_json(value, 0, repr))
+    except (
+        TypeError
+    ):  # no numbers, integers over 64 bits, text with lone surrogates, keys that are no text
         return repr(value)
     return shown

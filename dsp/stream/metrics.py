@@ -5,7 +5,10 @@ from dataclasses import dataclass
 
 __all__ = ["Figures", "MetricCollector", "Demand", "uncensored"]
 
-SMOOTHING = 0.3
+# What a call tells of the time that records take counts for so much after each further call. The
+# sums fade, not the quotients: where records cost differently, the mean of the last quotients jumps
+# with every cheap record, and with it the room that an instance gives to those that send to it.
+FADING = 0.9
 # A predecessor that could send nothing says little about how much it would send: at most twice as
 # much as it did is believed. More would create instances that are sent away again at once.
 MOST_BLOCKED = 0.5
@@ -23,6 +26,7 @@ class Figures:
         capacity: records per second that the instance can process; None before it is known.
         blocked: share of the time in which outputs waited for room at a successor.
         queue: records that wait.
+        busy: share of the time in which the body worked.
     """
 
     arrivals: float
@@ -31,6 +35,7 @@ class Figures:
     capacity: float | None
     blocked: float
     queue: int
+    busy: float = 0.0
 
     @property
     def load(self) -> float:
@@ -55,10 +60,11 @@ class MetricCollector:
     def __init__(self, threads: int, capacity: float | None, now: float) -> None:
         self._threads = threads
         self._declared = capacity
-        self._service_time: float | None = None
+        self._recent_seconds = self._recent_records = 0.0
         self._rated: float | None = None
         self._since = now
         self._arrived = self._processed = 0
+        self._busy = 0.0
         self._blocked = 0.0
         self._blocked_since: float | None = None
         self._queue_before = 0
@@ -73,11 +79,11 @@ class MetricCollector:
     def worked(self, records: int, seconds: float) -> None:
         """The body took records, and so much time for them."""
         self._processed += records
+        self._busy += seconds
         self.total_worked += records
         if records:
-            each = seconds / records
-            before = self._service_time
-            self._service_time = each if before is None else before + SMOOTHING * (each - before)
+            self._recent_seconds = FADING * self._recent_seconds + seconds
+            self._recent_records = FADING * self._recent_records + records
 
     def rated(self, capacity: float | None) -> None:
         """The body says how many records per second a thread can take; None if it cannot tell."""
@@ -105,9 +111,9 @@ class MetricCollector:
             return self._declared
         if self._rated is not None:
             return self._rated * self._threads
-        if not self._service_time:
+        if not self._recent_seconds:
             return None
-        return self._threads / self._service_time
+        return self._threads * self._recent_records / self._recent_seconds
 
     def period(self, now: float, queue: int) -> Figures:
         """End a period; give its figures and begin the next."""
@@ -122,9 +128,11 @@ class MetricCollector:
             capacity=self.capacity,
             blocked=min(1.0, self._blocked / span),
             queue=queue,
+            busy=min(1.0, self._busy / (span * self._threads)),
         )
         self._since, self._queue_before = now, queue
         self._arrived = self._processed = 0
+        self._busy = 0.0
         self._blocked = 0.0
         if waiting:
             self.blocked(now)

@@ -4,20 +4,20 @@ Instances do not know their siblings; whoever sends to them does, and says so se
 second, with the records that it has for all of them, those included that it must hold back.
 """
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from statistics import fmean
 
-from dsp._pb.engine_pb2 import EngineDemand
+from dsp._pb.engine_pb2 import EngineDemand, EngineShare
 from dsp._pb.scaling_pb2 import ScaleMember
 from dsp.core.envelope import Envelope
 from dsp.core.types import NodeId
 from dsp.scaling.deciders import Observation, Report
 from dsp.scaling.machine import ScaleMachine
+from dsp.scaling.usable import CpuUse
+from dsp.stream.foresight import Foresight
 from dsp.stream.home import Home
 from dsp.stream.metrics import Demand, Figures, MetricCollector
 from dsp.stream.outlet import Outlet
-
-if TYPE_CHECKING:
-    from dsp.config.stream import StreamConfig
 
 __all__ = ["Observer"]
 
@@ -29,8 +29,11 @@ class Observer:
     """Gathers what a decider sees, and tells successors what theirs will see.
 
     Args:
+        name_keepers: whether successors have to know who the keeper of their operator is.
         by_key: whether records come here by their keys: then how much comes here may be more than
             a share, since keys are not spread evenly.
+        foresight: the exchange of estimates.
+        behind: tells how many records wait where they come from, if that is known.
 
     Attributes:
         figures: of the last period; None before the first.
@@ -44,6 +47,9 @@ class Observer:
         outlet: Outlet,
         *,
         by_key: bool,
+        name_keepers: bool = False,
+        foresight: Foresight,
+        behind: Callable[[], int | None] = lambda: None,
     ) -> None:
         self.figures: Figures | None = None
         self._home = home
@@ -54,6 +60,11 @@ class Observer:
         self._sent_before: dict[str, int] = {}
         self._sending: dict[str, Demand] = {}
         self._by_key = by_key
+        self._name_keepers = name_keepers
+        self._foresight = foresight
+        self._behind = behind
+        self._behind_before: int | None = None
+        self._worked_before = 0
 
     def told(self, sender: NodeId, demand: EngineDemand) -> None:
         """A predecessor tells what it knows."""
@@ -62,26 +73,40 @@ class Observer:
             if member.address:
                 self._home.introduce(NodeId(member.id), member.address)
 
+    def heard(self, sender: NodeId, share: EngineShare) -> None:
+        """A successor tells how fast it is."""
+        self._foresight.heard(sender, share)
+
     def forget(self, sender: NodeId) -> None:
-        """A predecessor is gone."""
+        """A neighbour is gone."""
         self._demands.pop(sender, None)
+        self._foresight.forget(sender)
+
+    @property
+    def siblings(self) -> frozenset[NodeId]:
+        """The instances of this operator, as predecessors told."""
+        before = {
+            member.id for member in self._machine.neighbours.side(self._machine.place.upstream)
+        }
+        return frozenset(
+            NodeId(member.id)
+            for sender, demand in self._demands.items()
+            if sender in before
+            for member in demand.siblings
+        )
 
     def observe(self, now: float) -> Observation | None:
         """Give what a decider sees; None if nothing is known yet."""
         figures, machine = self.figures, self._machine
         if figures is None or figures.capacity is None:
             return None
-        siblings: dict[NodeId, None] = {}
-        load = 0.0
         before = {member.id for member in machine.neighbours.side(machine.place.upstream)}
-        for sender, demand in self._demands.items():
-            if sender in before:
-                siblings.update((NodeId(member.id), None) for member in demand.siblings)
-                load += demand.load
-        report = Report(tuple(sorted(siblings)), load) if siblings else None
+        report = _joined([each for name, each in self._demands.items() if name in before])
         # What comes to the operator over those that are there by now, newcomers included: it does
         # not depend on how many there are, so nobody acts again on a load that is dealt with.
-        share = load / len(siblings) if siblings else figures.load
+        share = figures.load
+        if report is not None and report.load is not None:
+            share = report.load / len(report.siblings)
         return Observation(
             now=now,
             me=machine.me,
@@ -92,44 +117,70 @@ class Observer:
             successors=len(machine.neighbours.side(machine.place.downstream)),
             held_back=figures.blocked > HELD_BACK,
             report=report,
+            cpu=self._home.cpu_use(figures.busy) if self._foresight.wanted else CpuUse(),
         )
 
     def period(self, now: float, queue: int, span: float) -> None:
-        """End a period: new figures here, and news for the successors."""
+        """End a period: new figures here, and news for the neighbours."""
         figures = self.figures = self._metrics.period(now, queue)
+        foresight, wanted = self._foresight, self._foresight.wanted
+        seen = self.observe(now) if wanted else None
+        if seen is not None:
+            foresight.watch(seen)
+            share = Envelope(engine_share=foresight.share(seen))
+            for member in self._machine.neighbours.side(self._machine.place.upstream):
+                self._home.post(self._machine.me, member.id, share)
+        worked = self._metrics.total_worked
+        behind, before = self._behind(), self._behind_before
+        self._behind_before = behind
         for operator in self._machine.place.downstream:
-            sent = self._outlet.sent_records[operator]
+            total = self._outlet.sent_records[operator]
+            sent = total - self._sent_before.get(operator, 0)
             sending = self._sending.setdefault(operator, Demand())
-            sending.add(sent - self._sent_before.get(operator, 0), figures.blocked, span)
-            self._sent_before[operator] = sent
+            if behind is None or before is None:
+                sending.add(sent, figures.blocked, span)
+            else:  # what came is known, whatever could be sent of it
+                sending.add(max(0, sent + behind - before), 0.0, span)
+            self._sent_before[operator] = total
             members = self._machine.routes(operator)
             demand = EngineDemand(
                 siblings=[ScaleMember(id=n, address=self._home.address(n)) for n in members],
                 load=sending.rate,
+                keeper=self._keeper_of(operator) if self._name_keepers or wanted else None,
             )
+            if wanted:
+                foresight.flowed(now, operator, worked - self._worked_before, sent, sending.rate)
+                pending = self._outlet.waiting(operator) + (behind or 0)
+                foresight.add_to(demand, operator, members, seen, pending)
             for name in members:
                 self._home.post(self._machine.me, name, Envelope(engine_demand=demand))
+        self._worked_before = worked
+
+    def _keeper_of(self, operator: str) -> ScaleMember | None:
+        keeper = self._machine.neighbours.eldest(operator)
+        if keeper is None:
+            return None
+        address = self._home.address(keeper.id)
+        return ScaleMember(id=keeper.id, address=address, generation=keeper.generation)
 
 
-def room_for(
-    config: "StreamConfig",
-    capacity: float | None,
-    senders: int,
-    unknown: tuple[int, int],
-    most: int = 0,
-) -> tuple[int, int]:
-    """Records that each sender may have under way to an instance, and in one batch.
-
-    Args:
-        config: bounds.
-        capacity: records per second of the instance; None if it is not known.
-        senders: how many share the room.
-        unknown: the answer then.
-        most: records of a call, for a body that takes many; room is kept for the next call too.
-    """
-    if capacity is None:
-        return unknown
-    batch = max(1, min(config.batch_records, int(capacity * config.batch_time)))
-    bound = max(config.window_records, 2 * most // senders)
-    window = min(bound, int(capacity * config.window_time) // senders)
-    return max(batch + 1, window), batch
+def _joined(demands: list[EngineDemand]) -> Report | None:
+    """What predecessors tell, taken together; None if they know nobody."""
+    siblings = {NodeId(member.id): None for each in demands for member in each.siblings}
+    if not siblings:
+        return None
+    # Who does not estimate sends what it sends now.
+    asked = any(each.HasField("expected") for each in demands)
+    expected = [each.expected if each.HasField("expected") else each.load for each in demands]
+    latencies = [each.latency for each in demands if each.HasField("latency")]
+    usable = [each.usable for each in demands if each.HasField("usable")]
+    keepers = [NodeId(each.keeper.id) for each in demands if each.HasField("keeper")]
+    return Report(
+        siblings=tuple(sorted(siblings)),
+        load=sum(each.load for each in demands),
+        pending=sum(each.pending for each in demands),
+        expected=sum(expected) if asked else None,
+        latency=fmean(latencies) if latencies else None,
+        usable=min(usable, default=None),
+        keeper=keepers[0] if keepers else None,
+    )

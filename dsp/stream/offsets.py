@@ -2,6 +2,7 @@
 
 import sqlite3
 from collections import deque
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -10,7 +11,28 @@ import orjson
 from dsp.errors import ConfigError
 from dsp.stream.sources.base import Position
 
-__all__ = ["OffsetTracker", "OffsetStore"]
+__all__ = ["OffsetTracker", "OffsetStore", "Ends", "ends_of", "LANE_BITS"]
+
+
+Ends = Mapping[int, int]
+"""Behind the last record: an identity for each lane of them, by the lane.
+
+Sources number records so that later ones have larger numbers, within lanes of 2**36 numbers: those
+of Kafka are a partition each, others have one.
+"""
+
+LANE_BITS = 36
+
+
+def ends_of(ids: Sequence[int]) -> Ends:
+    """Give the ends of records that were read together."""
+    if isinstance(ids, range) and len(ids) and ids[0] >> LANE_BITS == ids[-1] >> LANE_BITS:
+        return {ids[0] >> LANE_BITS: ids[-1] + 1}
+    ends: dict[int, int] = {}
+    for each in ids:
+        lane = each >> LANE_BITS
+        ends[lane] = max(ends.get(lane, 0), each + 1)
+    return ends
 
 
 @dataclass(slots=True, eq=False)
@@ -19,6 +41,7 @@ class Pending:
 
     records: int
     position: Position
+    ends: Ends
     done: bool = False
 
 
@@ -28,9 +51,11 @@ class OffsetTracker:
     Attributes:
         count: records in it.
         position: where the source goes on after it.
+        ends: of what was dealt with in this run.
     """
 
     def __init__(self, position: Position, count: int) -> None:
+        self.ends: dict[int, int] = {}
         self.position = position
         self.count = count
         self._pending: deque[Pending] = deque()
@@ -45,9 +70,9 @@ class OffsetTracker:
         """Records that are not dealt with."""
         return sum(pending.records for pending in self._pending if not pending.done)
 
-    def read(self, records: int, position: Position) -> Pending:
+    def read(self, records: int, position: Position, ends: Ends) -> Pending:
         """A chunk was read."""
-        pending = Pending(records, position)
+        pending = Pending(records, position, ends)
         self._pending.append(pending)
         return pending
 
@@ -59,6 +84,7 @@ class OffsetTracker:
             first = self._pending.popleft()
             self.count += first.records
             self.position = first.position
+            self.ends.update(first.ends)
             grew = True
         return grew
 
@@ -75,7 +101,7 @@ class OffsetStore:
     """
 
     def __init__(self, directory: str, application: str) -> None:
-        path = Path(directory) / f"{application}.offsets.sqlite"
+        self._path = path = Path(directory) / f"{application}.offsets.sqlite"
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
             self._file = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
@@ -101,6 +127,14 @@ class OffsetStore:
             "INSERT OR REPLACE INTO offsets VALUES (?, ?, ?)",
             (source, orjson.dumps(position), count),
         )
+
+    def settle(self) -> None:
+        """Wait until what was saved is on the disk. May be called in any thread."""
+        file = sqlite3.connect(self._path)
+        try:
+            file.execute("PRAGMA wal_checkpoint(FULL)")
+        finally:
+            file.close()
 
     def close(self) -> None:
         """Let go of the file."""

@@ -7,55 +7,25 @@ batches: they are assigned again, under the same numbers.
 
 import asyncio
 from collections.abc import Callable, Sequence
-from functools import partial
-from typing import Protocol
+from typing import TYPE_CHECKING
 
+from dsp._pb.balance_pb2 import BalanceFrame, BalanceRequest
 from dsp._pb.engine_pb2 import EngineProgress
 from dsp.core.types import NodeId
 from dsp.errors import CodecError
 from dsp.stream.batch import Batch
 from dsp.stream.codecs import encode
 from dsp.stream.fitting import fit
-from dsp.stream.graph import Edge, Grouping
-from dsp.stream.groupings import Owners
-from dsp.stream.keyed import Gathering
-from dsp.stream.parcels import VALUE_BYTES, Account, Limits, Made, Sent
-from dsp.stream.steps import Failure
-from dsp.stream.tokens import Token
+from dsp.stream.graph import Edge
+from dsp.stream.groupings.making import Groupings, make_distribution
+from dsp.stream.parcels import VALUE_BYTES, Account, Limits, Made, Progress, Sent
+from dsp.stream.surroundings import Relay, Surroundings
+from dsp.stream.tokens import Token, holding
 
-__all__ = ["Outlet", "Surroundings"]
+if TYPE_CHECKING:
+    from dsp.stream.groupings.base import Distribution
 
-
-class Surroundings(Protocol):
-    """What an outlet needs of its instance."""
-
-    def routes(self, operator: str) -> tuple[NodeId, ...]:
-        """The successors that records may be assigned to."""
-        ...
-
-    def assigned(self, to: NodeId, batches: int) -> None:
-        """Batches will be sent."""
-        ...
-
-    def confirmed(self, by: NodeId, batches: int) -> None:
-        """Batches are done, or will not arrive."""
-        ...
-
-    def transmit(self, sent: Sent) -> None:
-        """Send a batch."""
-        ...
-
-    def is_local(self, name: NodeId) -> bool:
-        """Whether an instance is in this process."""
-        ...
-
-    def blocked(self, waiting: bool) -> None:
-        """Outputs begin or cease to wait for room."""
-        ...
-
-    def unfit(self, failures: Sequence[Failure]) -> None:
-        """Records that the codec of an edge cannot hold are left out."""
-        ...
+__all__ = ["Outlet"]
 
 
 class Outlet:
@@ -65,28 +35,30 @@ class Outlet:
         instance: what is around.
         edges: to the successors' operators, and how much may be under way on each.
         keep: whether batches are kept until they are done.
+        groupings: what the configuration says about them.
+        relay: the way to successors in this process that may have nothing else to do; None if
+            there is none.
     """
 
     def __init__(
-        self, instance: Surroundings, edges: Sequence[tuple[Edge, Limits]], *, keep: bool
+        self,
+        instance: Surroundings,
+        edges: Sequence[tuple[Edge, Limits]],
+        *,
+        keep: bool,
+        groupings: Groupings | None = None,
+        relay: Relay | None = None,
     ) -> None:
+        self._relay = relay
         self._instance = instance
         self._edges = {edge.target: edge for edge, _ in edges}
         self._limits = {edge.target: limits for edge, limits in edges}
         self._keep = keep
         self._sequence = 0
-        self._turn = dict.fromkeys(self._edges, 0)
         self._accounts: dict[NodeId, Account] = {}
-        self._gatherings = {
-            edge.target: Gathering(
-                edge,
-                instance.routes,
-                partial(self._room_at, edge=edge),
-                self._assign,
-                limits.enough,
-            )
+        self._distributions: dict[str, Distribution] = {
+            edge.target: make_distribution(_EdgeWays(self, edge, limits), groupings)
             for edge, limits in edges
-            if edge.grouping is Grouping.KEY
         }
         self._open: dict[int, Sent] = {}
         self._homeless: list[Sent] = []
@@ -94,37 +66,44 @@ class Outlet:
         self._timer: asyncio.TimerHandle | None = None
         self.sent_records = dict.fromkeys(self._edges, 0)
         self.again = 0
+        self.burying = 0
         self.on_idle: Callable[[], None] = lambda: None
 
     # -- questions ------------------------------------------------------------------------
 
     @property
     def idle(self) -> bool:
-        """Whether nothing is gathered, homeless or not done."""
-        return not self._open and not self._homeless and not self._gathered
+        """Whether nothing is gathered, homeless, not done, or about to be a dead letter."""
+        return not (self._open or self._homeless or self.burying or self._gathered)
 
     @property
     def unfinished(self) -> int:
         """Batches that are not done."""
         return len(self._open) + len(self._homeless)
 
+    def waiting(self, operator: str) -> int:
+        """Records for an operator that none of its instances has begun to work on."""
+        waiting = self._distributions[operator].records
+        for name in self._instance.routes(operator):
+            if (account := self._accounts.get(name)) is not None:
+                waiting += account.records
+        return waiting
+
     @property
     def _gathered(self) -> int:
-        return sum(each.records for each in self._gatherings.values())
+        return sum(each.records for each in self._distributions.values())
 
-    def owners(self, edge: Edge) -> Owners:
-        """Give the present owners of keys at the other end of an edge."""
-        return self._gatherings[edge.target].owners
+    def prepares(self, edge: Edge, records: int) -> bool:
+        """Whether ``prepare`` takes time for a batch of so many records."""
+        return self._distributions[edge.target].prepares(records)
 
-    def wants_bytes(self, edge: Edge, records: int) -> bool:
-        """Whether that many records on an edge are best encoded by who made them."""
-        if edge.grouping is Grouping.KEY:
-            return False
-        routes = self._instance.routes(edge.target)
-        return any(
-            not self._instance.is_local(name) and records <= self._account(name, edge).batch
-            for name in routes
-        )
+    def prepare(self, edge: Edge, batch: Batch) -> Made:
+        """Do for an edge what can be done where a batch was made, which is a worker thread.
+
+        Raises:
+            CodecError: the codec of the edge cannot hold a record.
+        """
+        return self._distributions[edge.target].prepare(batch)
 
     def largest_batch(self) -> int:
         """Records that every successor takes at once."""
@@ -144,72 +123,38 @@ class Outlet:
             made: the records.
             token: of the input; held for every batch that is sent.
         """
-        match made.edge.grouping:
-            case Grouping.KEY:
-                await self._emit_by_key(made, token)
-            case Grouping.BROADCAST:
-                await self._emit_to_all(made, token)
-            case Grouping.ROUND_ROBIN:
-                await self._emit_to_one(made, token)
+        await self._distributions[made.edge.target].emit(made, token)
 
-    async def _emit_to_one(self, made: Made, token: Token) -> None:
-        edge, batch = made.edge, made.batch
-        start, total = 0, len(batch)
-        while start < total:
-            name = self._next(edge)
-            if name is None:
-                await self._wait()
-                continue
-            end = start + self._account(name, edge).batch
-            part = batch.part(start, end)
-            whole = part is batch
-            self._assign(edge, name, part, [token.hold()], made.payload if whole else None)
-            start += len(part)
+    def emit_at_once(self, made: Made, token: Token) -> bool:
+        """Send what was made of an input if one successor takes it whole, as most often.
 
-    async def _emit_to_all(self, made: Made, token: Token) -> None:
-        edge = made.edge
-        told: set[NodeId] = set()
-        while missing := [n for n in self._instance.routes(edge.target) if n not in told]:
-            name = next((n for n in missing if self._room_at(n, edge) > 0), None)
-            if name is None:
-                await self._wait()
-                continue
-            told.add(name)
-            self._assign(edge, name, made.batch, [token.hold()], made.payload)
+        Returns:
+            Whether it is sent; else ``emit`` is to be awaited.
+        """
+        return self._distributions[made.edge.target].emit_at_once(made, token)
 
-    async def _emit_by_key(self, made: Made, token: Token) -> None:
-        edge = made.edge
-        gathering, limits = self._gatherings[edge.target], self._limits[edge.target]
-        while not self._instance.routes(edge.target):
-            await self._wait()
-        is_split = made.owners is not None and made.owners is gathering.owners
-        gathering.add(made.batch, token, made.parts if is_split else None)
-        self._linger()
-        while gathering.records > max(limits.window, limits.enough):
-            await self._wait()
+    @property
+    def takes_more(self) -> bool:
+        """Whether there is room for what comes of another batch, at every operator."""
+        return all(each.takes_more for each in self._distributions.values())
+
+    def emit_anyway(self, made: Made, token: Token) -> None:
+        """Send what was made of one batch, for which there was room; it may be more than that."""
+        distribution = self._distributions[made.edge.target]
+        if not distribution.emit_at_once(made, token):
+            distribution.emit_anyway(made, token)
 
     def _linger(self) -> None:
         """See to it that what is gathered leaves in a while, if not before."""
-        waiting = [each.edge.target for each in self._gatherings.values() if each.records]
+        waiting = [target for target, each in self._distributions.items() if each.records]
         if self._timer is None and waiting:
             pause = min(self._limits[target].linger for target in waiting)
             self._timer = asyncio.get_running_loop().call_later(pause, self._linger_over)
 
     def _linger_over(self) -> None:
         self._timer = None
-        for gathering in self._gatherings.values():
-            gathering.flush_all()
-
-    def _next(self, edge: Edge) -> NodeId | None:
-        """The successor whose turn it is, of those that have room."""
-        routes = self._instance.routes(edge.target)
-        turn = self._turn[edge.target]
-        for step in range(len(routes)):
-            name = routes[(turn + step) % len(routes)]
-            if self._room_at(name, edge) > 0:
-                self._turn[edge.target] = (turn + step + 1) % len(routes)
-                return name
-        return None
+        for each in self._distributions.values():
+            each.flush()
 
     def _room_at(self, name: NodeId, edge: Edge) -> int:
         """Records that a successor takes now, as one batch."""
@@ -221,8 +166,13 @@ class Outlet:
     def _account(self, name: NodeId, edge: Edge) -> Account:
         account = self._accounts.get(name)
         if account is None:
+            # Of a newcomer nothing is known but that its siblings take so much.
             limits = self._limits[edge.target]
-            account = self._accounts[name] = Account(limits.window, limits.batch)
+            known = [self._accounts.get(each) for each in self._instance.routes(edge.target)]
+            window = min((each.window for each in known if each), default=limits.window)
+            batch = min((each.batch for each in known if each), default=limits.batch)
+            account = Account(min(window, limits.window), min(batch, limits.batch))
+            self._accounts[name] = account
         return account
 
     async def _wait(self) -> None:
@@ -240,21 +190,68 @@ class Outlet:
         batch: Batch,
         tokens: list[Token],
         payload: bytes | None = None,
+        request: BalanceRequest | None = None,
     ) -> None:
         local = self._instance.is_local(to)
+        if local and self._relay is not None and request is None:
+            left = self._relay.relay(to, batch)
+            if left is not None:
+                self._relayed(edge, to, batch, tokens, left)
+                return
         if not local and payload is None:
-            try:
-                payload = encode(edge.codec, batch.values)
-            except CodecError:
-                # Grouped by key, records are encoded when enough of them are together.
-                batch, unfit = fit(edge, batch)
-                self._instance.unfit(unfit)
-                payload = encode(edge.codec, batch.values)
+            # Grouped by key, records are encoded when enough of them are together.
+            batch, payload = self._encoded(edge, batch, tokens)
+            if not len(batch):
+                for token in tokens:
+                    token.release()
+                return
         self._sequence += 1
         size = len(payload) if payload is not None else VALUE_BYTES * len(batch)
         kept = batch if local or payload is None else None
         number = self._sequence
-        self._dispatch(Sent(number, edge, to, kept, payload, batch.ids, batch.born, size, tokens))
+        self._dispatch(
+            Sent(number, edge, to, kept, payload, batch.ids, batch.born, size, tokens, request)
+        )
+
+    def _relayed(
+        self, edge: Edge, to: NodeId, batch: Batch, tokens: list[Token], left: Token
+    ) -> None:
+        """A successor has processed a batch: note it, unless it is done altogether."""
+        self.sent_records[edge.target] += len(batch)
+        if self._relay is not None and self._keep and not left.is_done:
+            self._sequence += 1
+            size = VALUE_BYTES * len(batch)
+            number, ids, born = self._sequence, batch.ids, batch.born
+            sent = Sent(number, edge, to, batch, None, ids, born, size, tokens)
+            self._open[number] = sent
+            self._account(to, edge)  # without it, what is told of it would not be heard
+            self._instance.assigned(to, 1)
+            self._relay.adopt(sent, left)
+            return
+        for token in tokens:
+            token.release()
+
+    def _assign_again(self, sent: Sent, to: NodeId) -> None:
+        self.again += 1
+        sent.to, sent.request = to, None
+        if self._instance.is_local(to):
+            sent.batch = sent.whole()
+        elif sent.payload is None:
+            batch, sent.payload = self._encoded(sent.edge, sent.whole(), sent.tokens)
+            if not len(batch):
+                sent.release()
+                return
+            sent.ids = batch.ids
+        self._dispatch(sent)
+
+    def _encoded(self, edge: Edge, batch: Batch, tokens: list[Token]) -> tuple[Batch, bytes]:
+        """Give the bytes of what the codec can hold; the rest become dead letters."""
+        try:
+            return batch, encode(edge.codec, batch.values)
+        except CodecError:
+            batch, unfit = fit(edge, batch)
+            self._instance.unfit(unfit, batch.born, holding(tokens))
+            return batch, encode(edge.codec, batch.values) if len(batch) else b""
 
     def _dispatch(self, sent: Sent) -> None:
         account = self._account(sent.to, sent.edge)
@@ -269,7 +266,7 @@ class Outlet:
 
     # -- what is heard --------------------------------------------------------------------
 
-    def progress(self, sender: NodeId, progress: EngineProgress) -> None:
+    def progress(self, sender: NodeId, progress: Progress | EngineProgress) -> None:
         """A successor tells how far it is."""
         account = self._accounts.get(sender)
         if account is None:
@@ -292,11 +289,18 @@ class Outlet:
             finished += len(mine)
         if finished:
             self._instance.confirmed(sender, finished)
-        for gathering in self._gatherings.values():
-            gathering.flush(sender)
+        for each in self._distributions.values():
+            each.progress(sender, progress)
         self._rehouse()
         self._more_room.set()
         self._tell_if_idle()
+
+    def balance(self, sender: NodeId, frame: BalanceFrame) -> Sequence[str]:
+        """A successor tells of its load; give what is wrong with that."""
+        distribution = self._distributions.get(frame.operator)
+        if distribution is None:
+            return [f"nothing is sent to an operator {frame.operator!r}"]
+        return distribution.hear(sender, frame)
 
     def _tell_if_idle(self) -> None:
         if self.idle:
@@ -304,8 +308,8 @@ class Outlet:
 
     def view_changed(self) -> None:
         """Successors came or went."""
-        for gathering in self._gatherings.values():
-            gathering.view_changed()
+        for each in self._distributions.values():
+            each.view_changed()
         self._rehouse()
         self._linger()
         self._more_room.set()
@@ -340,34 +344,49 @@ class Outlet:
         """Assign again what came back, as far as there is room."""
         waiting, self._homeless = self._homeless, []
         for sent in waiting:
-            edge = sent.edge
-            gathering = self._gatherings.get(edge.target)
-            routes = self._instance.routes(edge.target)
-            if edge.grouping is Grouping.BROADCAST and sent.to not in routes:
-                # The others have theirs, and this one was for nobody else.
-                sent.release()
-                continue
-            if gathering is not None and routes:
-                token = Token(sent.release)
-                gathering.add(sent.whole(), token)
-                token.release()
-                self.again += 1
-                gathering.flush_all()
-                continue
-            name = sent.to if edge.grouping is Grouping.BROADCAST else self._next(edge)
-            if name is None:
+            if not self._distributions[sent.edge.target].emit_again(sent):
                 self._homeless.append(sent)
-                continue
-            self.again += 1
-            sent.to = name
-            if self._instance.is_local(name):
-                sent.batch = sent.whole()
-            elif sent.payload is None:
-                sent.payload = encode(edge.codec, sent.whole().values)
-            self._dispatch(sent)
 
     def close(self) -> None:
         """Let go of the timer."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
+
+
+class _EdgeWays:
+    """The ways to the successors of one edge, for its grouping."""
+
+    def __init__(self, outlet: Outlet, edge: Edge, limits: Limits) -> None:
+        self.edge, self.limits = edge, limits
+        self._outlet = outlet
+        self.linger, self.wait = outlet._linger, outlet._wait
+        self.is_local = outlet._instance.is_local
+        self.assign_again = outlet._assign_again
+        self.now = asyncio.get_running_loop().time
+
+    def sent_again(self) -> None:
+        self._outlet.again += 1
+
+    def routes(self) -> tuple[NodeId, ...]:
+        return self._outlet._instance.routes(self.edge.target)
+
+    def account(self, name: NodeId) -> Account:
+        return self._outlet._account(name, self.edge)
+
+    def room(self, name: NodeId) -> int:
+        return self._outlet._room_at(name, self.edge)
+
+    def space(self, name: NodeId) -> int:
+        account = self.account(name)
+        return account.window - account.records if account.size < self.limits.size else 0
+
+    def assign(
+        self,
+        name: NodeId,
+        batch: Batch,
+        tokens: list[Token],
+        payload: bytes | None = None,
+        request: BalanceRequest | None = None,
+    ) -> None:
+        self._outlet._assign(self.edge, name, batch, tokens, payload, request)

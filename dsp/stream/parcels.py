@@ -3,13 +3,14 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from dsp._pb.balance_pb2 import BalanceRequest
 from dsp.core.types import NodeId
 from dsp.stream.batch import Batch
 from dsp.stream.graph import Edge
-from dsp.stream.groupings import Owners
+from dsp.stream.groupings.owners import Owners
 from dsp.stream.tokens import Token
 
-__all__ = ["VALUE_BYTES", "Limits", "Sent", "Made", "Account"]
+__all__ = ["VALUE_BYTES", "Limits", "Sent", "Made", "Account", "Progress"]
 
 # What a value is taken to weigh where it is handed over in this process, and not in bytes.
 VALUE_BYTES = 64
@@ -47,6 +48,7 @@ class Sent:
     born: float
     size: int
     tokens: list[Token] = field(default_factory=list)
+    request: BalanceRequest | None = None
 
     def release(self) -> None:
         """Let go of the inputs that it came of."""
@@ -64,13 +66,37 @@ class Sent:
 
 @dataclass(slots=True)
 class Made:
-    """Records for one edge that a body made, perhaps with their bytes, perhaps split by owner."""
+    """Records for one edge that a body made, perhaps with bytes, owners' parts, or keys."""
 
     edge: Edge
     batch: Batch
     payload: bytes | None = None
     owners: Owners | None = None
     parts: dict[NodeId, Batch] | None = None
+    keys: list[bytes] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """How far a successor is, as it tells who sent; ``EngineProgress`` where that is elsewhere.
+
+    Attributes:
+        done: numbers of batches that are done.
+        delivered: batches that have arrived, where that is all that is asked for.
+        records: that it has taken since it told last.
+        bytes: likewise.
+        window: records that may be under way to it from now on.
+        batch: records that one batch may hold.
+        worked: records that went through the body, where the sender wants to know that.
+    """
+
+    done: Sequence[int]
+    delivered: int
+    records: int
+    bytes: int
+    window: int
+    batch: int
+    worked: int = 0
 
 
 @dataclass(slots=True)

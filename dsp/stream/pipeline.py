@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from dsp.stream.bodies import BulkBody
 from dsp.stream.codecs import Codec, JsonCodec, make_codec
 from dsp.stream.graph import DEAD_LETTERS, Edge, Graph, Grouping, Kind, Operator
+from dsp.stream.groupings.making import checked
 from dsp.stream.signatures import name_of
 from dsp.stream.sinks.base import as_sink
 from dsp.stream.sources.base import as_source
@@ -72,7 +73,7 @@ class Pipeline:
         for end in source.operators if isinstance(source, Stream) else (source,):
             for to in target.operators if isinstance(target, Stream) else (target,):
                 codec = next((o.codec for o in self._operators if o.name == end), JsonCodec())
-                self._edges.append(Edge(end, to, Grouping.ROUND_ROBIN, codec))
+                self._edges.append(Edge(end, to, Grouping.SHUFFLE, codec))
 
     def dead_letters(self, sink: "Sink | Callable[[Any], object]") -> None:
         """Send records on which a body fails to a sink, with the reason.
@@ -124,7 +125,7 @@ class Stream:
         self,
         pipeline: Pipeline,
         operators: tuple[str, ...],
-        grouping: Grouping = Grouping.ROUND_ROBIN,
+        grouping: Grouping = Grouping.SHUFFLE,
         key: Callable[[Any], Any] | None = None,
     ) -> None:
         self.pipeline = pipeline
@@ -141,6 +142,23 @@ class Stream:
             key: gives text, bytes, a number, or a tuple of them.
         """
         return Stream(self.pipeline, self.operators, Grouping.KEY, key)
+
+    def grouped(self, grouping: str, key: Callable[[Any], Any] | None = None) -> "Stream":
+        """Say how records are shared out among the instances of the next operator.
+
+        Args:
+            grouping: ``"round-robin"``: they take turns. ``"adaptive"``: who will be through with
+                it first, by the work that lies at each; with a key also by what records of each
+                key cost. ``"osg"``: by estimated cost alone, as in paper 002. ``"key"``: the owner
+                of its key. ``"partial-key"``: one of two owners of its key. ``"broadcast"``: all.
+            key: gives text, bytes, a number, or a tuple of them. Of ``osg`` and ``adaptive`` it is
+                what the cost of a record depends on. Those two need the extra ``balance`` with it.
+
+        Raises:
+            ConfigError: there is no such grouping, or it has a key too many or too few.
+            MissingExtraError: the extra ``balance`` is not installed.
+        """
+        return Stream(self.pipeline, self.operators, checked(grouping, key), key)
 
     def broadcast(self) -> "Stream":
         """Send every record to all instances of the next operator."""
@@ -184,7 +202,7 @@ class Stream:
         minimum: int = 1,
         maximum: int | None = None,
         capacity: float | None = None,
-        service_time: float = 0.0,
+        service_time: "float | Callable[[Any], float]" = 0.0,
     ) -> "Stream":
         """Add an operator.
 
@@ -200,7 +218,8 @@ class Stream:
             minimum: instances, at least.
             maximum: instances, at most.
             capacity: records per second of one instance, if known; else it is measured.
-            service_time: seconds per record in a world, where bodies cost no time.
+            service_time: seconds per record in a world, where bodies cost no time; or a function
+                that gives them for a value.
         """
         pipeline = self.pipeline
         if threads is None:

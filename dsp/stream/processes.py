@@ -9,6 +9,7 @@ import asyncio
 import importlib
 import logging
 import sys
+from collections import deque
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
@@ -133,12 +134,16 @@ class ProcessSpawner:
     Args:
         application: reference to the pipeline, as ``package.module:name``.
         config: settings, which the process gets with an endpoint of its own.
+        spares: processes to keep in reserve, started and waiting for an order.
     """
 
-    def __init__(self, application: str, config: "Config") -> None:
+    def __init__(self, application: str, config: "Config", *, spares: int = 0) -> None:
         self._application = application
         self._config = config
         self._children: dict[int, asyncio.subprocess.Process] = {}
+        self._wanted = spares
+        self._spares: deque[asyncio.subprocess.Process] = deque()
+        self._preparing: asyncio.Task[None] | None = None
 
     @property
     def children(self) -> list[int]:
@@ -151,18 +156,9 @@ class ProcessSpawner:
         url = endpoint_url(self._config.transport.url, place.member.id)
         settings.setdefault("transport", {})["url"] = url
         order = Order(self._application, settings, place, request.parent, request.watcher)
-        child = await asyncio.create_subprocess_exec(
-            sys.executable,
-            "-m",
-            "dsp.stream.worker",
-            stdin=asyncio.subprocess.PIPE,
-            stdout=asyncio.subprocess.PIPE,
-            # It must not get the signals of our terminal: it ends when the stream does.
-            start_new_session=True,
-        )
+        child = await self._take()
         assert child.stdin is not None
         assert child.stdout is not None
-        self._children[child.pid] = child
         try:
             child.stdin.write(order.to_json())
             child.stdin.close()
@@ -176,10 +172,56 @@ class ProcessSpawner:
             if child.returncode is None:
                 child.kill()
             raise
+        self.prepare()
         return Peer(NodeId(node), address)
 
+    def prepare(self) -> None:
+        """See that there are as many processes in reserve as are wanted."""
+        if len(self._spares) < self._wanted and self._preparing is None:
+            self._preparing = asyncio.get_running_loop().create_task(self._prepare())
+            self._preparing.add_done_callback(self._prepared)
+
+    async def _prepare(self) -> None:
+        while len(self._spares) < self._wanted:
+            self._spares.append(await self._start())
+
+    def _prepared(self, task: "asyncio.Task[None]") -> None:
+        self._preparing = None
+        if not task.cancelled() and (error := task.exception()) is not None:
+            logger.error("no process in reserve: %r", error)
+
+    async def _take(self) -> asyncio.subprocess.Process:
+        """Give a process that waits for an order."""
+        while self._spares:
+            child = self._spares.popleft()
+            if child.returncode is None:
+                return child
+        return await self._start()
+
+    async def _start(self) -> asyncio.subprocess.Process:
+        child = await asyncio.create_subprocess_exec(
+            sys.executable,
+            "-m",
+            "dsp.stream.worker",
+            self._application,
+            self._config.transport.url,
+            stdin=asyncio.subprocess.PIPE,
+            stdout=asyncio.subprocess.PIPE,
+            # It must not get the signals of our terminal: it ends when the stream does.
+            start_new_session=True,
+        )
+        self._children[child.pid] = child
+        return child
+
     async def close(self) -> None:
-        """Nothing: processes end when the stream does."""
+        """End the processes in reserve; the others end when the stream does."""
+        if self._preparing is not None:
+            self._preparing.cancel()
+            await asyncio.wait([self._preparing])
+        while self._spares:
+            child = self._spares.popleft()
+            assert child.stdin is not None
+            child.stdin.close()  # no order will come
 
     async def wait(self, patience: float) -> list[int]:
         """Wait for the processes that were started here; give those that did not end."""

@@ -9,18 +9,20 @@ from dsp.stream.batch import Batch, origin
 from dsp.stream.graph import DEAD_LETTERS, Edge, Operator
 from dsp.stream.letters import DeadLetters
 from dsp.stream.metrics import MetricCollector
-from dsp.stream.offsets import OffsetStore, OffsetTracker, Pending
+from dsp.stream.offsets import Ends, OffsetStore, OffsetTracker, Pending, ends_of
 from dsp.stream.outlet import Outlet
 from dsp.stream.parcels import Made
+from dsp.stream.preparing import make_fitting
 from dsp.stream.runners import Runner
 from dsp.stream.sources.base import Chunk, Source, SourceContext
 from dsp.stream.steps import Failure
 from dsp.stream.tokens import Token
-from dsp.stream.working import make_fitting
 
 __all__ = ["Reader"]
 
 logger = logging.getLogger(__name__)
+
+SETTLE_EVERY = 1 << 16
 
 
 class Reader:
@@ -32,6 +34,7 @@ class Reader:
         most_records: of one chunk.
         clock: gives the time on the clock that batches are born by.
         changed: called when something is dealt with, and when the source is over.
+        settled: told of records that will never be read again, and how to make sure of that.
     """
 
     def __init__(
@@ -47,12 +50,15 @@ class Reader:
         most_records: int,
         clock: Callable[[], float],
         changed: Callable[[], None],
+        settled: Callable[[Ends, Callable[[], None]], None] = lambda ends, sure: None,
     ) -> None:
+        self._settled = settled
+        self._ends: tuple[int, Ends] = (0, {})
         self._source: Source = operator.body
         self._operator = operator
         self._number = number
         self._edges = [edge for edge in edges if edge.target != DEAD_LETTERS]
-        self._letters = DeadLetters(operator.name, operator.name, edges, outlet, metrics)
+        self.letters = DeadLetters(operator.name, operator.name, edges, outlet, metrics)
         self._outlet = outlet
         self._runner = runner
         self._metrics = metrics
@@ -105,6 +111,8 @@ class Reader:
         await self._source.open(context, self._tracker.position, self._tracker.count)
         while (chunk := await self._next()) is not None:
             await self._send(chunk)
+            # Who comes after has its turn: records are dealt with while they are at hand.
+            await asyncio.sleep(0)
         self.over = True
         self._changed()
 
@@ -142,14 +150,17 @@ class Reader:
         total = count + len(failures)
         self._read += total
         position = self._read if chunk.position is None else chunk.position
-        pending = self._tracker.read(total, position)
+        read = [*batch.ids, *(each.id for each in failures)] if failures else batch.ids
+        pending = self._tracker.read(total, position, ends_of(read))
         token = Token(lambda: self._dealt_with(pending))
         self._metrics.arrived(total)
         self._metrics.gave(count)
         made, unfit = await self._made(batch) if count else ([], [])
         for each in made:
-            await self._outlet.emit(each, token)
-        await self._letters.bury([*failures, *unfit], batch.born, token)
+            if not self._outlet.emit_at_once(each, token):
+                await self._outlet.emit(each, token)
+        if failures or unfit:
+            await self.letters.bury([*failures, *unfit], batch.born, token)
         token.release()
 
     def _ids(self, chunk: Chunk, count: int) -> Sequence[int]:
@@ -160,6 +171,8 @@ class Reader:
         return [origin(self._number, offset) for offset in offsets]
 
     def _failures(self, chunk: Chunk, count: int) -> list[Failure]:
+        if not chunk.failures:
+            return []
         after = self._read + count
         return [
             Failure(
@@ -173,7 +186,7 @@ class Reader:
 
     async def _made(self, batch: Batch) -> tuple[list[Made], list[Failure]]:
         edges = self._edges
-        if any(self._outlet.wants_bytes(edge, len(batch)) or edge.key for edge in edges):
+        if any(self._outlet.prepares(edge, len(batch)) for edge in edges):
             return await self._runner.call(
                 lambda: make_fitting(self._outlet, edges, batch), len(batch)
             )
@@ -184,5 +197,14 @@ class Reader:
             tracker = self._tracker
             if self._store is not None:
                 self._store.save(self._operator.name, tracker.position, tracker.count)
+                self._settle(self._store)
             self._source.dealt_with(tracker.position)
         self._changed()
+
+    def _settle(self, store: OffsetStore) -> None:
+        """Tell, once in a while, which records no restart will bring again."""
+        before, ends = self._ends
+        if self._tracker.count - before >= SETTLE_EVERY:
+            # Those of the last time: a copy that is still on its way is met by its identity.
+            self._settled(ends, store.settle)
+            self._ends = self._tracker.count, dict(self._tracker.ends)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import orjson
 
-from dsp._pb.engine_pb2 import EngineBatch, EngineGone
+from dsp._pb.engine_pb2 import EngineBatch, EngineGone, EngineProgress
 from dsp.core.envelope import Envelope, decode_envelope, encode_envelope
 from dsp.core.machine import Send
 from dsp.core.outgoing import Outgoing
@@ -17,8 +17,11 @@ from dsp.errors import ClosedError, CodecError, EndOfStream
 from dsp.scaling.events import ScaleMessage
 from dsp.scaling.wire import from_envelope, to_envelope
 from dsp.stream.addresses import Addresses
+from dsp.stream.batch import Batch
 from dsp.stream.inlet import Arrival
-from dsp.stream.parcels import Sent
+from dsp.stream.parcels import Progress, Sent
+from dsp.stream.tokens import Token
+from dsp.stream.wire import Payload, decode_batch, encode_batch
 from dsp.transport.base import Frame, Inbound, PeerDown, PeerUp, Transport, Undelivered
 
 if TYPE_CHECKING:
@@ -59,13 +62,14 @@ class Router:
         self.addresses = Addresses()
         self.instances: dict[NodeId, Instance] = {}
         self._transport = transport
+        self._me = transport.contact.id
         self._lost_after = lost_after
         self._heard = heard
         self._loop = asyncio.get_running_loop()
         self._peers: dict[NodeId, Peer] = {}
         self._suspects: dict[NodeId, asyncio.TimerHandle] = {}
         self._lost: set[NodeId] = set()
-        self._local: list[tuple[NodeId, NodeId, Envelope, ScaleMessage | None]] = []
+        self._local: list[tuple[NodeId, NodeId, Envelope | Progress, ScaleMessage | None]] = []
         self._outgoing = Outgoing(
             transport,
             _Bytes(),
@@ -89,7 +93,7 @@ class Router:
     def is_local(self, name: NodeId) -> bool:
         """Whether an instance is, or was, in this process."""
         peer = self.addresses.peer(name)
-        return peer is not None and peer.id == self.peer.id
+        return peer is not None and peer.id == self._me
 
     def address(self, name: NodeId) -> str:
         """Where an instance is."""
@@ -110,14 +114,35 @@ class Router:
         else:
             self._post(source, to, to_envelope(message, self.addresses), message)
 
+    def post_progress(self, source: NodeId, to: NodeId, progress: Progress) -> None:
+        """Tell an instance how far another one is."""
+        if self.is_local(to):
+            self._post_here(source, to, progress, None)
+            return
+        message = EngineProgress(
+            done=progress.done,
+            delivered=progress.delivered,
+            records=progress.records,
+            bytes=progress.bytes,
+            window=progress.window,
+            batch=progress.batch,
+            worked=progress.worked,
+        )
+        self._post(source, to, Envelope(engine_progress=message), None)
+
+    def _post_here(
+        self, source: NodeId, to: NodeId, told: Envelope | Progress, message: ScaleMessage | None
+    ) -> None:
+        # Not at once: the sender may be in the middle of a step.
+        if not self._local:
+            self._loop.call_soon(self._deliver_local)
+        self._local.append((source, to, told, message))
+
     def _post(
         self, source: NodeId, to: NodeId, envelope: Envelope, message: ScaleMessage | None
     ) -> None:
         if self.is_local(to):
-            # Not at once: the sender may be in the middle of a step.
-            if not self._local:
-                self._loop.call_soon(self._deliver_local)
-            self._local.append((source, to, envelope, message))
+            self._post_here(source, to, envelope, message)
             return
         peer = self.addresses.peer(to)
         if peer is None:
@@ -129,10 +154,14 @@ class Router:
 
     def _deliver_local(self) -> None:
         waiting, self._local = self._local, []
-        for source, to, envelope, message in waiting:
+        for source, to, told, message in waiting:
             instance = self.instances.get(to)
-            if instance is not None:
-                instance.hear(source, envelope, message)
+            if instance is None:
+                continue
+            if isinstance(told, Progress):
+                instance.progressed(source, told)
+            else:
+                instance.hear(source, told, message)
 
     def hand_over(self, source: NodeId, sent: Sent, arrival: Arrival) -> None:
         """Give a batch to an instance of this process."""
@@ -140,15 +169,28 @@ class Router:
         if instance is not None:
             instance.arrive(arrival)
 
-    def send_batch(self, source: NodeId, to: NodeId, message: EngineBatch) -> None:
+    def relay(self, source: str, to: NodeId, batch: Batch) -> Token | None:
+        """Let an instance of this process process a batch of an operator now, if it can."""
+        instance = self.instances.get(to)
+        return instance.process_now(source, batch) if instance is not None else None
+
+    def adopt(self, to: NodeId, arrival: Arrival, token: Token) -> None:
+        """Leave a batch that was processed to the inlet of who processed it."""
+        instance = self.instances.get(to)
+        if instance is not None:  # else it broke, and all that it had is sent again
+            instance.inlet.adopt(arrival, token)
+
+    def send_batch(
+        self, source: NodeId, to: NodeId, message: EngineBatch, payload: Payload
+    ) -> None:
         """Send a batch to an instance of another process."""
         peer = self.addresses.peer(to)
         if peer is None:
             logger.warning("no address of %s: a batch of %s is not sent", to, source)
             return
         self._peers[peer.id] = peer
-        envelope = Envelope(source=source, destination=to, engine_batch=message)
-        self._outgoing.send(Send(peer.id, encode_envelope(envelope), Lane.DATA))
+        data = encode_batch(source, to, message, payload)
+        self._outgoing.send(Send(peer.id, data, Lane.DATA))
 
     def _send_failed(self, effect: Send) -> None:
         # Its address is none that this transport reaches: to send again, now, would end here again.
@@ -192,7 +234,8 @@ class Router:
                 self._returned(inbound)
 
     def _route(self, frame: Frame) -> None:
-        envelope = decode_envelope(frame.payload)
+        batch = decode_batch(frame.payload) if frame.lane is Lane.DATA else None
+        envelope = decode_envelope(frame.payload) if batch is None else batch[0]
         source, destination = NodeId(envelope.source), NodeId(envelope.destination)
         body = envelope.WhichOneof("body")
         if body == "engine_report":
@@ -206,6 +249,7 @@ class Router:
         instance = self.instances.get(destination)
         if body == "engine_batch":
             message = envelope.engine_batch
+            payload = message.payload if batch is None else batch[1]
             if instance is None:
                 logger.warning("%d records for %s, which is not here", message.records, destination)
                 self._transport.done(frame)
@@ -217,10 +261,12 @@ class Router:
                     message.operator,
                     message.sequence,
                     message.records,
-                    len(message.payload),
+                    len(payload),
                     message.born,
                     message=message,
+                    payload=payload,
                     frame=frame,
+                    request=message.request if message.HasField("request") else None,
                 )
             )
             return

@@ -2,11 +2,11 @@
 
 import asyncio
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from math import inf
 from time import perf_counter
-from typing import Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from dsp.transport.sim.virtual_time import VirtualTimeLoop
 
@@ -18,12 +18,27 @@ T = TypeVar("T")
 class Runner(Protocol):
     """Calls functions that may take their time."""
 
-    async def call(self, work: Callable[[], T], records: int) -> T:
-        """Call a function that processes so many records."""
+    async def call(self, work: Callable[[], T], records: int, seconds: float | None = None) -> T:
+        """Call a function that processes so many records, which take so long if that is known.
+
+        It may return without giving others their turn: the caller sees to that.
+        """
+        ...
+
+    def declared(self, values: Sequence[Any]) -> list[float] | None:
+        """Tell what each of some values takes, if that is declared and not measured."""
         ...
 
     def at_once(self, most: int) -> int:
         """Tell how many records to process in one call, if there are so many at most."""
+        ...
+
+    def is_short(self, records: int) -> bool:
+        """Tell whether a call for so many records may be made here and now, on the loop."""
+        ...
+
+    def here(self, work: Callable[[], T], records: int) -> T:
+        """Make a short call here and now."""
         ...
 
     async def close(self) -> None:
@@ -60,23 +75,28 @@ class ThreadRunner:
         self._penance = 0
         self._next_penance = FIRST_PENANCE
 
-    async def call(self, work: Callable[[], T], records: int) -> T:
+    def declared(self, values: Sequence[Any]) -> list[float] | None:
+        return None
+
+    async def call(self, work: Callable[[], T], records: int, seconds: float | None = None) -> T:
         if not records or not self._inline_time:
             # Cancelled, the thread goes on with what it does: a thread cannot be stopped.
             return await asyncio.get_running_loop().run_in_executor(self._pool, work)
-        if self._is_short(records):
-            started = perf_counter()
-            result = work()
-            self._took(perf_counter() - started, records)
-            await asyncio.sleep(0)  # others have their turn, as they had during a hop
-            return result
+        if self.is_short(records):
+            return self.here(work, records)
         self._penance = max(0, self._penance - 1)
-        result, seconds = await asyncio.get_running_loop().run_in_executor(self._pool, _timed, work)
-        self._note(seconds / records)
+        result, took = await asyncio.get_running_loop().run_in_executor(self._pool, _timed, work)
+        self._note(took / records)
         return result
 
-    def _is_short(self, records: int) -> bool:
-        if self._penance or len(self._each) < LOOK_BACK:
+    def here(self, work: Callable[[], T], records: int) -> T:
+        started = perf_counter()
+        result = work()
+        self._took(perf_counter() - started, records)
+        return result
+
+    def is_short(self, records: int) -> bool:
+        if not self._inline_time or self._penance or len(self._each) < LOOK_BACK:
             return False
         usual = sum(self._each) / len(self._each)
         return (
@@ -111,18 +131,36 @@ class InlineRunner:
     """Calls on the loop, after the time that the work is declared to take.
 
     Args:
-        service_time: seconds per record.
+        service_time: seconds per record, or a function that gives them for a value.
+        inline: whether what takes no time may be called without a hop.
     """
 
-    def __init__(self, service_time: float) -> None:
+    def __init__(
+        self, service_time: float | Callable[[Any], float], *, inline: bool = False
+    ) -> None:
         self._service_time = service_time
+        self._is_short = inline and service_time == 0
 
-    async def call(self, work: Callable[[], T], records: int) -> T:
-        await asyncio.sleep(self._service_time * records)
+    def declared(self, values: Sequence[Any]) -> list[float] | None:
+        given = self._service_time
+        return [given(value) for value in values] if callable(given) else [given] * len(values)
+
+    async def call(self, work: Callable[[], T], records: int, seconds: float | None = None) -> T:
+        given = self._service_time
+        if seconds is None:
+            # What takes a time by its values is called with it.
+            seconds = 0.0 if callable(given) else given * records
+        await asyncio.sleep(seconds)
         return work()
 
     def at_once(self, most: int) -> int:
         return most
+
+    def is_short(self, records: int) -> bool:
+        return self._is_short
+
+    def here(self, work: Callable[[], T], records: int) -> T:
+        return work()
 
     async def close(self) -> None:
         pass
@@ -133,9 +171,14 @@ def _timed(work: Callable[[], T]) -> tuple[T, float]:
     return work(), perf_counter() - started
 
 
-def make_runner(threads: int, service_time: float, name: str, inline_time: float = 0.0) -> Runner:
+def make_runner(
+    threads: int,
+    service_time: float | Callable[[Any], float],
+    name: str,
+    inline_time: float = 0.0,
+) -> Runner:
     """Give the runner that fits the running loop."""
     if isinstance(asyncio.get_running_loop(), VirtualTimeLoop):
         # As many calls are under way at the same time as there are threads: each takes its time.
-        return InlineRunner(service_time)
+        return InlineRunner(service_time, inline=inline_time > 0)
     return ThreadRunner(threads, name, inline_time)

@@ -5,6 +5,8 @@ from collections import deque
 from collections.abc import Sequence
 from operator import itemgetter
 
+from dsp.stream.batch import Picked
+
 __all__ = ["Seen"]
 
 ENOUGH = 1 << 17
@@ -103,4 +105,6 @@ class Seen:
 def _ends(ids: Sequence[int]) -> tuple[int, int]:
     if isinstance(ids, range) and ids.step > 0:
         return ids[0], ids[-1]
+    if isinstance(ids, Picked):
+        return ids.ends
     return min(ids), max(ids)

@@ -25,13 +25,16 @@ from dsp.scaling.events import (
 from dsp.scaling.machine import ScaleMachine
 from dsp.scaling.place import Place
 from dsp.scaling.status import Status
+from dsp.stream.batch import Batch
 from dsp.stream.graph import Operator
 from dsp.stream.home import Home
 from dsp.stream.inlet import Arrival
+from dsp.stream.letters import DeadLetters
 from dsp.stream.metrics import MetricCollector
 from dsp.stream.outlet import Outlet
 from dsp.stream.parcels import Sent
 from dsp.stream.steps import Failure
+from dsp.stream.tokens import Token
 from dsp.stream.wire import pack_batch
 
 __all__ = ["Speaker"]
@@ -62,23 +65,53 @@ class Speaker:
         self._loop = asyncio.get_running_loop()
         self._routes: dict[str, tuple[NodeId, ...]] = {}
         self._is_gone = False
+        self._tasks: dict[asyncio.Task[Any], None] = {}
+        self.error: BaseException | None = None
+        self.scale_messages = 0
         self.metrics = MetricCollector(operator.workers, operator.capacity, self._loop.time())
 
+    @property
     @abstractmethod
-    def _start(self, work: Any, name: str) -> None:  # noqa: ANN401
-        """Start a task whose end is noticed."""
+    def letters(self) -> DeadLetters:
+        """Where records go that cannot be processed or sent."""
 
     @abstractmethod
     def _activate(self) -> None:
         """Begin to process records."""
 
     @abstractmethod
+    def _step_over(self, newcomers: tuple[NodeId, ...]) -> None:
+        """A scaling step is over, done or not."""
+
+    @abstractmethod
     def _end(self, reason: str, *, clean: bool) -> None:
         """End, in good order or not."""
 
     @abstractmethod
+    def neighbours_changed(self) -> None:
+        """Neighbours may have come or gone."""
+
+    @abstractmethod
     def look_later(self) -> None:
         """See soon whether a leaver is drained, or the stream is over."""
+
+    # -- tasks ----------------------------------------------------------------------------
+
+    def _start(self, work: Any, name: str) -> None:  # noqa: ANN401
+        """Start a task whose end is noticed."""
+        task = self._loop.create_task(work, name=f"{self.name} {name}")
+        self._tasks[task] = None
+        task.add_done_callback(self._task_ended)
+
+    def _task_ended(self, task: "asyncio.Task[Any]") -> None:
+        self._tasks.pop(task, None)
+        if not task.cancelled() and (error := task.exception()) is not None:
+            self._broke(task.get_name(), error)
+
+    def _broke(self, what: str, error: BaseException) -> None:
+        logger.error("%s: %s failed", self.name, what, exc_info=error)
+        self.error = error
+        self._end(f"{what} failed: {error!r}", clean=False)
 
     # -- the scale protocol ---------------------------------------------------------------
 
@@ -86,9 +119,13 @@ class Speaker:
         if self._is_gone:
             return
         idle = self.machine.status is Status.IDLE
-        for effect in self.machine.handle(event, self._loop.time()):
+        effects = self.machine.handle(event, self._loop.time())
+        if not effects and isinstance(event, Delivered):
+            return  # as for nearly every batch: nothing changed that anybody follows
+        for effect in effects:
             match effect:
                 case Send(to, message, _):
+                    self.scale_messages += 1
                     self._home.post_scale(self.name, to, message)  # type: ignore[arg-type]
                 case Spawn(count):
                     self._start(self._spawn(count), "spawn")
@@ -98,6 +135,7 @@ class Speaker:
                     self.look_later()
                 case Terminate():
                     self._news(self.name, "left", 1)
+                    self._step_over(())
                     self._end("it left", clean=True)
                 case Stop(reason):
                     # One that never started has nothing that could be missing.
@@ -108,8 +146,10 @@ class Speaker:
                     logger.warning("%s: message of %s rejected: %s", self.name, sender, reason)
                 case Resolve("duplicate", tuple(newcomers)):
                     self._news(self.name, "duplicated", len(newcomers))
+                    self._step_over(newcomers)
                 case Fail(_, error):
                     logger.warning("%s: could not duplicate: %s", self.name, error)
+                    self._step_over(())
         self._follow()
 
     def _follow(self) -> None:
@@ -120,7 +160,7 @@ class Speaker:
         if routes != self._routes:
             self._routes = routes
             self.outlet.view_changed()
-        self.look_later()
+        self.neighbours_changed()
 
     def _deserted(self, operator: str) -> None:
         """Nobody of a neighbouring operator is left, and only siblings create siblings."""
@@ -170,12 +210,25 @@ class Speaker:
                 sent.size,
                 sent.born,
                 batch=sent.batch,
+                request=sent.request,
             )
             self._home.hand_over(self.name, sent, arrival)
             return
         assert sent.payload is not None
-        message = pack_batch(sent.sequence, self.operator.name, sent.ids, sent.born, sent.payload)
-        self._home.send_batch(self.name, sent.to, message)
+        message = pack_batch(sent.sequence, self.operator.name, sent.ids, sent.born)
+        if sent.request is not None:
+            message.request.CopyFrom(sent.request)
+        self._home.send_batch(self.name, sent.to, message, sent.payload)
+
+    def relay(self, to: NodeId, batch: Batch) -> Token | None:
+        """Let an instance of this process process records now, if it can."""
+        return self._home.relay(self.operator.name, to, batch)
+
+    def adopt(self, sent: Sent, token: Token) -> None:
+        """Have who processed records tell when they are done."""
+        number, records = sent.sequence, len(sent.ids)
+        arrival = Arrival(self.name, self.operator.name, number, records, sent.size, sent.born)
+        self._home.adopt(sent.to, arrival, token)
 
     def is_local(self, name: NodeId) -> bool:
         """Whether an instance is in this process."""
@@ -189,8 +242,14 @@ class Speaker:
         else:
             self.metrics.unblocked(now)
 
-    def unfit(self, failures: Sequence[Failure]) -> None:
+    def unfit(self, failures: Sequence[Failure], born: float, token: Token) -> None:
         """Records that the codec of an edge cannot hold are left out."""
-        self.metrics.failed += len(failures)
-        for failure in failures:
-            logger.error("%s: record %x is a dead letter: %s", self.name, failure.id, failure.error)
+        self.outlet.burying += 1
+        self._start(self._bury(failures, born, token), "dead letters")
+
+    async def _bury(self, failures: Sequence[Failure], born: float, token: Token) -> None:
+        # Cancelled, it lets go of nothing: what is not acknowledged comes again.
+        await self.letters.bury(failures, born, token)
+        self.outlet.burying -= 1
+        token.release()
+        self.look_later()

@@ -10,10 +10,11 @@ import traceback
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import compress
+from time import perf_counter
 from typing import Any
 
 from dsp.errors import CodecError
-from dsp.stream.batch import Batch, children, composed
+from dsp.stream.batch import Batch, Picked, children, composed
 from dsp.stream.bodies import BatchFailed, BulkBody
 from dsp.stream.codecs import to_columns, to_rows
 from dsp.stream.graph import Kind, Operator
@@ -73,12 +74,25 @@ class Step:
             Kind.COLUMNS: self._columns,
             Kind.SINK: self._sink,
         }[operator.kind]
+        self._timed = {
+            Kind.MAP: self._timed_map,
+            Kind.FILTER: self._timed_filter,
+            Kind.FLAT_MAP: self._timed_flat_map,
+        }.get(operator.kind)
 
     # -- sync -----------------------------------------------------------------------------
 
-    def run(self, batch: Batch) -> Outcome:
-        """Call the body on a batch."""
+    def run(self, batch: Batch, seconds: list[float] | None = None) -> Outcome:
+        """Call the body on a batch.
+
+        Args:
+            batch: for the body.
+            seconds: gets what each record took, where the body is called for each and raises on
+                none; stays empty otherwise.
+        """
         try:
+            if seconds is not None and self._timed is not None:
+                return Outcome(self._timed(self._converted(batch), seconds))
             return Outcome(self._attempt(self._converted(batch)))
         except SinkBroken:
             raise
@@ -87,6 +101,8 @@ class Step:
         except BatchFailed as failed:
             return self._again(batch, failed, self._retries if failed.retryable else 0)
         except Exception as error:
+            if seconds:
+                seconds.clear()
             if len(batch) > 1:
                 return self._halves(batch) if self._bulk else self._one_by_one(batch)
             return self._again(batch, error, self._retries)
@@ -152,7 +168,7 @@ class Step:
         if all(kept):
             return [batch]
         values = list(compress(batch.values, kept))
-        return [Batch(values, list(compress(batch.ids, kept)), batch.born)] if values else []
+        return [Batch(values, Picked(batch.ids, kept, len(values)), batch.born)] if values else []
 
     def _flat_map(self, batch: Batch) -> list[Batch]:
         return self._flattened(batch, map(self._call, batch.values))
@@ -165,6 +181,18 @@ class Step:
             values.extend(several)
             ids.extend(children(parent, self._salt, len(values) - start))
         return [Batch(values, ids, batch.born)] if values else []
+
+    def _timed_map(self, batch: Batch, seconds: list[float]) -> list[Batch]:
+        values = list(_timing(self._call, batch.values, seconds))
+        return [Batch(values, batch.ids, batch.born)]
+
+    def _timed_filter(self, batch: Batch, seconds: list[float]) -> list[Batch]:
+        return self._kept(batch, list(_timing(self._call, batch.values, seconds)))
+
+    def _timed_flat_map(self, batch: Batch, seconds: list[float]) -> list[Batch]:
+        # A generator works while it is read.
+        made = _timing(lambda value: list(self._call(value)), batch.values, seconds)
+        return self._flattened(batch, made)
 
     def _batches(self, batch: Batch) -> list[Batch]:
         return self._batched(batch, self._call(batch.values))
@@ -289,6 +317,16 @@ class Step:
             case _:
                 batches = self._flattened(batch, results)
         return Outcome(batches, failures)
+
+
+def _timing(call: Callable[..., Any], values: Iterable[Any], seconds: list[float]) -> Iterable[Any]:
+    """Call for each value, and note how long it took."""
+    before = perf_counter()
+    for value in values:
+        yield call(value)
+        after = perf_counter()
+        seconds.append(after - before)
+        before = after
 
 
 def _cause(partly: PartlyWritten) -> Exception:

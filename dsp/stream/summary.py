@@ -3,6 +3,7 @@
 from dataclasses import dataclass, field
 from typing import Any
 
+from dsp.stream.coordination import ScalingStep
 from dsp.stream.graph import Graph, Kind
 
 __all__ = ["OperatorSummary", "Summary"]
@@ -36,6 +37,10 @@ class Summary:
     Attributes:
         operators: by name.
         actions: scaling actions: (time, instance, what, how many).
+        steps: scaling steps that are over, with when they were asked for, begun and over.
+        active_since: when each instance began to work, by name.
+        refused: steps that were decided on and could not begin any more when their turn came.
+        messages: sent for scaling steps and for their coordination, over all instances.
         latencies: seconds from source to sink, as percentiles.
         faults: instances that failed.
     """
@@ -43,6 +48,10 @@ class Summary:
     graph: Graph
     operators: dict[str, OperatorSummary] = field(default_factory=dict)
     actions: list[tuple[float, str, str, int]] = field(default_factory=list)
+    steps: list[ScalingStep] = field(default_factory=list)
+    active_since: dict[str, float] = field(default_factory=dict)
+    messages: dict[str, int] = field(default_factory=dict)
+    refused: int = 0
     latencies: dict[str, float] = field(default_factory=dict)
     faults: list[str] = field(default_factory=list)
     _hosts: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
@@ -90,6 +99,9 @@ class Summary:
         for final in report["over"]:
             self._over[final["name"]] = final
         self.actions += [tuple(event) for event in report["events"]]
+        for name, kind, asked, begun, over, newcomers in report["steps"]:
+            step = ScalingStep(name, kind, asked, begun, over, tuple(newcomers))
+            self.steps.append(step)
         self.faults += [fault for fault in report["faults"] if fault not in self.faults]
         self._count()
 
@@ -112,6 +124,15 @@ class Summary:
 
     def _count(self) -> None:
         living = self._living()
+        every = (*living, *self._over.values())
+        self.messages = {
+            name: sum(each[f"{name}_messages"] for each in every)
+            for name in ("scale", "coordination")
+        }
+        self.refused = sum(each["refused"] for each in every)
+        self.active_since |= {
+            each["name"]: each["active_since"] for each in every if each["active_since"] is not None
+        }
         for operator in self.operators.values():
             here = [each for each in living if each["operator"] == operator.name]
             gone = [each for each in self._over.values() if each["operator"] == operator.name]

@@ -5,9 +5,9 @@ while it works, and each output until the next stage says that it is done. The l
 makes the input done.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
-__all__ = ["Token"]
+__all__ = ["Token", "holding"]
 
 
 class Token:
@@ -23,6 +23,15 @@ class Token:
         self._count = 1
         self._done = done
 
+    @property
+    def is_done(self) -> bool:
+        """Whether nothing is left to be done."""
+        return self._count == 0
+
+    def tell(self, done: Callable[[], None]) -> None:
+        """Have another one called when nothing is left."""
+        self._done = done
+
     def hold(self) -> "Token":
         """One thing more is to be done."""
         self._count += 1
@@ -33,3 +42,14 @@ class Token:
         self._count -= 1
         if self._count == 0:
             self._done()
+
+
+def holding(tokens: Sequence[Token]) -> Token:
+    """Hold several tokens as one."""
+    held = [token.hold() for token in tokens]
+
+    def release() -> None:
+        for token in held:
+            token.release()
+
+    return Token(release)

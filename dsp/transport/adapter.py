@@ -6,8 +6,8 @@ to let go. Everything that is easy to get wrong about waiting, cancelling and cl
 
 import asyncio
 from abc import abstractmethod
-from enum import Enum, auto
-from typing import TYPE_CHECKING, Final, Generic, TypeVar
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Generic, TypeVar
 
 from dsp.errors import ClosedError, EndOfStream, FrameTooLarge
 from dsp.transport.base import (
@@ -30,6 +30,7 @@ from dsp.transport.epochs import epoch_of_start
 from dsp.transport.link import TURN_BYTES, TURN_PER_FRAME, LaneCounters, Link
 from dsp.transport.passage import Inbox
 from dsp.transport.queues import BoundedQueue
+from dsp.transport.states import HEALTH, State
 from dsp.transport.watchdog import Stall, Watchdog
 
 if TYPE_CHECKING:
@@ -37,22 +38,6 @@ if TYPE_CHECKING:
 
 __all__ = ["Link", "AdapterTransport"]
 
-
-class _State(Enum):
-    NEW = auto()
-    OPEN = auto()
-    CLOSING = auto()
-    CLOSED = auto()
-    ABORTED = auto()
-
-
-_HEALTH: Final = {
-    _State.NEW: HealthState.NEW,
-    _State.OPEN: HealthState.OK,
-    _State.CLOSING: HealthState.OK,
-    _State.CLOSED: HealthState.CLOSED,
-    _State.ABORTED: HealthState.CLOSED,
-}
 
 LinkT = TypeVar("LinkT", bound=Link)
 
@@ -67,7 +52,7 @@ class AdapterTransport(Transport, Generic[LinkT]):
     def __init__(self, config: "TransportConfig", node: NodeId) -> None:
         self._config = config
         self._node = node
-        self._state = _State.NEW
+        self._state = State.NEW
         self._epoch = 0
         self._failure: BaseException | None = None
         self._links: dict[tuple[NodeId, Lane], LinkT] = {}
@@ -85,15 +70,16 @@ class AdapterTransport(Transport, Generic[LinkT]):
         self._closed: asyncio.Event = asyncio.Event()
         self._progress_at: float | None = None
         self._sent_at_once = self._received_at_once = 0
+        self._when_moved: Callable[[], None] = lambda: None
         self._condition = Condition(self._name)
         self._watchdog = Watchdog(config.stall_after, lambda: self._links, self._stalled)
 
     # -- the interface --------------------------------------------------------------------
 
     async def start(self) -> None:
-        if self._state is not _State.NEW:
+        if self._state is not State.NEW:
             raise ClosedError(f"{self._name} was started before; make a new endpoint")
-        self._state = _State.OPEN
+        self._state = State.OPEN
         self._loop = asyncio.get_running_loop()
         try:
             self._epoch = self._next_epoch()
@@ -121,16 +107,13 @@ class AdapterTransport(Transport, Generic[LinkT]):
     def send_nowait(self, to: Peer, payload: bytes, *, lane: Lane) -> None:
         link = self._link(to, payload, lane)
         if not link.queue and self._hand_over(link, payload):
-            counters = self._counters[lane]
-            counters.accepted += 1
-            counters.accepted_bytes += len(payload)
-            self._progress_at = self._loop.time()
+            self._handed_over_at_once(lane, len(payload))
             return
         link.queue.put_nowait(payload, len(payload))
         self._accepted(link, len(payload))
 
     async def receive(self, lane: Lane) -> Inbound:
-        if self._state is _State.NEW:
+        if self._state is State.NEW:
             raise ClosedError(f"{self._name} is not started")
         if self._received_at_once >= TURN_BYTES:
             self._received_at_once = 0
@@ -151,9 +134,9 @@ class AdapterTransport(Transport, Generic[LinkT]):
         )
 
     def health(self) -> TransportHealth:
-        now = self._loop.time() if self._state is not _State.NEW else 0.0
+        now = self._loop.time() if self._state is not State.NEW else 0.0
         return self._condition.health(
-            HealthState.FAILED if self._failure is not None else _HEALTH[self._state],
+            HealthState.FAILED if self._failure is not None else HEALTH[self._state],
             self._failure,
             self._links,
             self._up,
@@ -164,7 +147,7 @@ class AdapterTransport(Transport, Generic[LinkT]):
 
     def divert(self, lane: Lane, inbox: Inbox) -> None:
         """Put what comes in on a lane elsewhere. For a layer above, before ``start``."""
-        if self._state is not _State.NEW:
+        if self._state is not State.NEW:
             raise ClosedError(f"{self._name} is started; divert it before")
         self._inboxes[lane] = inbox
 
@@ -173,13 +156,29 @@ class AdapterTransport(Transport, Generic[LinkT]):
         if self._is_open:
             self._room(lane)
 
+    def is_full(self, to: NodeId, lane: Lane) -> bool:
+        """Tell whether a frame would only wait here; then ``when_moved`` is worth waiting for.
+
+        A layer above that has a queue of its own keeps frames there meanwhile: twice as much memory
+        is touched if they wait in two places.
+        """
+        return False
+
+    def when_moved(self, callback: Callable[[], None]) -> None:
+        """Call this whenever frames have left a queue. For a layer above, before ``start``."""
+        self._when_moved = callback
+
+    def send_halves_nowait(self, to: Peer, start: bytes, rest: bytes, *, lane: Lane) -> None:
+        """Send a frame that is not put together yet, as ``send_nowait`` does."""
+        self.send_nowait(to, b"".join((start, rest)), lane=lane)
+
     async def aclose(self) -> None:
-        if self._state is _State.NEW:
-            self._finish(_State.CLOSED)
-        if self._state is not _State.OPEN:
+        if self._state is State.NEW:
+            self._finish(State.CLOSED)
+        if self._state is not State.OPEN:
             await self._closed.wait()
             return
-        self._state = _State.CLOSING
+        self._state = State.CLOSING
         try:
             for link in self._links.values():
                 link.queue.end(self._was_closed)
@@ -189,12 +188,12 @@ class AdapterTransport(Transport, Generic[LinkT]):
             pass  # what is left is reported as Undelivered by _finish
         finally:
             if self._is_open:  # not aborted meanwhile
-                self._finish(_State.CLOSED)
+                self._finish(State.CLOSED)
 
     def abort(self) -> None:
-        if self._state in (_State.CLOSED, _State.ABORTED):
+        if self._state in (State.CLOSED, State.ABORTED):
             return
-        self._finish(_State.ABORTED)
+        self._finish(State.ABORTED)
 
     def _next_epoch(self) -> int:
         return epoch_of_start(self._config.epoch_file)
@@ -207,11 +206,11 @@ class AdapterTransport(Transport, Generic[LinkT]):
 
     @property
     def _is_open(self) -> bool:
-        return self._state in (_State.OPEN, _State.CLOSING)
+        return self._state in (State.OPEN, State.CLOSING)
 
     @property
     def _is_closing(self) -> bool:
-        return self._state is not _State.OPEN
+        return self._state is not State.OPEN
 
     def _has_room(self, lane: Lane, size: int) -> bool:
         return self._inboxes[lane].has_room(size)
@@ -223,9 +222,7 @@ class AdapterTransport(Transport, Generic[LinkT]):
         """
         self._peer_up(sender)
         self._progress_at = self._loop.time()
-        counters = self._counters[lane]
-        counters.received += 1
-        counters.received_bytes += len(payload)
+        self._counters[lane].receive(1, len(payload))
         self._inboxes[lane].force(Frame(sender, lane, payload, receipt), len(payload))
 
     def _arrived_together(
@@ -236,9 +233,7 @@ class AdapterTransport(Transport, Generic[LinkT]):
         self._progress_at = self._loop.time()
         sizes = [len(payload) for payload in payloads]
         total = sum(sizes)
-        counters = self._counters[lane]
-        counters.received += len(payloads)
-        counters.received_bytes += total
+        self._counters[lane].receive(len(payloads), total)
         inbox = self._inboxes[lane]
         assert isinstance(inbox, BoundedQueue)
         inbox.force_all(
@@ -251,9 +246,10 @@ class AdapterTransport(Transport, Generic[LinkT]):
 
     def _peer_up(self, peer: Peer) -> None:
         known = self._up.get(peer.id)
-        if known is not peer and known != peer and self._is_open:
-            self._up[peer.id] = peer
-            self._inboxes[Lane.CONTROL].force(PeerUp(peer), 0)
+        if known is not peer and self._is_open:
+            self._up[peer.id] = peer  # the same object next time: to compare them costs more
+            if known != peer:
+                self._inboxes[Lane.CONTROL].force(PeerUp(peer), 0)
 
     def _peer_down(self, peer: Peer, reason: str) -> None:
         if self._up.pop(peer.id, None) is not None and self._is_open:
@@ -283,6 +279,12 @@ class AdapterTransport(Transport, Generic[LinkT]):
         """Frames left a link's queue for the network."""
         self._progress_at = self._loop.time()
         self._progress.set()
+        self._when_moved()
+
+    def _handed_over_at_once(self, lane: Lane, size: int) -> None:
+        """A frame went past the queue."""
+        self._counters[lane].accept(size)
+        self._progress_at = self._loop.time()
 
     def _undelivered(self, peer: Peer, lane: Lane, payloads: list[bytes], reason: str = "") -> None:
         if payloads:
@@ -298,10 +300,10 @@ class AdapterTransport(Transport, Generic[LinkT]):
     # -- inside ---------------------------------------------------------------------------
 
     def _link(self, to: Peer, payload: bytes, lane: Lane) -> LinkT:
-        if self._state is not _State.OPEN:
+        if self._state is not State.OPEN:
             raise (
                 self._was_closed()
-                if self._state is not _State.NEW
+                if self._state is not State.NEW
                 else ClosedError(f"{self._name} is not started")
             )
         if len(payload) > self.guarantees.max_frame_bytes:
@@ -317,9 +319,7 @@ class AdapterTransport(Transport, Generic[LinkT]):
         return link
 
     def _accepted(self, link: LinkT, size: int) -> None:
-        counters = self._counters[link.lane]
-        counters.accepted += 1
-        counters.accepted_bytes += size
+        self._counters[link.lane].accept(size)
         self._wake(link)
         if self._watchdog.timer is None and link.waiting():
             self._watchdog.watch(self._loop)
@@ -329,8 +329,8 @@ class AdapterTransport(Transport, Generic[LinkT]):
             self._progress.clear()
             await self._progress.wait()
 
-    def _finish(self, state: _State) -> None:
-        was_open = self._state is not _State.NEW
+    def _finish(self, state: State) -> None:
+        was_open = self._state is not State.NEW
         self._state = state
         self._watchdog.stop()
         try:
@@ -341,7 +341,7 @@ class AdapterTransport(Transport, Generic[LinkT]):
                 link.queue.end(self._was_closed)
                 self._undelivered(link.peer, link.lane, link.pending())
             for inbox in self._inboxes.values():
-                if state is _State.ABORTED:
+                if state is State.ABORTED:
                     inbox.drain()
                     inbox.end(self._was_closed)
                 else:

@@ -22,7 +22,7 @@ from dsp.core.session.segments import (
     Superseded,
     Suspected,
 )
-from dsp.core.session.wire import SegmentCodec
+from dsp.core.session.wire import SegmentCodec, split
 from dsp.core.types import Lane, NodeId, Peer
 from dsp.errors import ClosedError, PeerUnreachable, WouldBlock
 from dsp.transport.adapter import AdapterTransport
@@ -39,6 +39,8 @@ __all__ = ["Conversing"]
 logger = logging.getLogger(__name__)
 
 MAX_PENDING_SEGMENTS = 100_000
+# From here on it costs less to hand over two parts than to put them together.
+SPLIT_BYTES = 64 * 1024
 
 
 class Conversing(AdapterTransport[SessionLink]):
@@ -53,6 +55,9 @@ class Conversing(AdapterTransport[SessionLink]):
     ) -> None:
         super().__init__(config, node)
         self._adapter = adapter
+        self._below = adapter if isinstance(adapter, AdapterTransport) else None
+        # Conversations with frames that wait until the adapter has handed some over.
+        self._held: dict[Conversation, None] = {}
         self._limits = limits
         self._codec = SegmentCodec()
         self._conversations: dict[NodeId, Conversation] = {}
@@ -74,11 +79,32 @@ class Conversing(AdapterTransport[SessionLink]):
     def _next_epoch(self) -> int:
         return 0  # the adapter has one, and takes it when it starts
 
+    def _below_is_full(self, conversation: Conversation, lane: Lane) -> bool:
+        """Tell whether a segment would only wait in the adapter; if so, it tells when that ends."""
+        peer = conversation.peer.id
+        if not self._outgoing.idle and self._outgoing.waiting(peer, lane):
+            return True
+        if self._below is None or lane is Lane.CONTROL or not self._below.is_full(peer, lane):
+            return False
+        self._held[conversation] = None
+        return True
+
+    def _adapter_moved(self) -> None:
+        # Not at once: this may be in the middle of what one event of a machine led to.
+        if self._held:
+            held, self._held = self._held, {}
+            for conversation in held:
+                self._pump_soon(conversation)
+
     def _adapter_has_room(self) -> None:
         for conversation in self._conversations.values():
             for link in conversation.links.values():
                 if link.queue:
                     self._pump(conversation, link)
+
+    @abstractmethod
+    def _pump_soon(self, conversation: Conversation) -> None:
+        """``_pump`` both lanes when the loop comes round."""
 
     @abstractmethod
     def _pump(self, conversation: Conversation, link: SessionLink) -> None:
@@ -179,8 +205,12 @@ class Conversing(AdapterTransport[SessionLink]):
             if not self._outgoing.idle:
                 self._outgoing.send(effect)
                 return
-            data = self._codec.encode(segment)
-            self._adapter.send_nowait(conversation.peer, data, lane=effect.lane)
+            halves = split(segment, SPLIT_BYTES) if self._below is not None else None
+            if self._below is not None and halves is not None:
+                self._below.send_halves_nowait(conversation.peer, *halves, lane=effect.lane)
+            else:
+                data = self._codec.encode(segment)
+                self._adapter.send_nowait(conversation.peer, data, lane=effect.lane)
         except WouldBlock:
             self._outgoing.send(effect)
         except PeerUnreachable as error:

@@ -63,6 +63,16 @@ class LaneCounters:
         self.received = self.received_bytes = 0
         self.rejected = self.undelivered = 0
 
+    def accept(self, size: int) -> None:
+        """Count a frame that was accepted from the application."""
+        self.accepted += 1
+        self.accepted_bytes += size
+
+    def receive(self, frames: int, size: int) -> None:
+        """Count frames that came."""
+        self.received += frames
+        self.received_bytes += size
+
     def snapshot(self, queues: Iterable[BoundedQueue[bytes]], inbox: Inbox) -> LaneStatistics:
         """Give the counters with the depths of the queues."""
         waiting = list(queues)

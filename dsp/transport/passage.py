@@ -10,7 +10,20 @@ from typing import NoReturn, Protocol
 from dsp.errors import BusyError
 from dsp.transport.base import Inbound
 
-__all__ = ["Inbox", "Passage"]
+__all__ = ["Inbox", "Passage", "Halves"]
+
+
+class Halves:
+    """A payload that came in two parts and was not put together, which would copy it."""
+
+    __slots__ = ("rest", "start")
+
+    def __init__(self, start: bytes, rest: bytes) -> None:
+        self.start = start
+        self.rest = rest
+
+    def __len__(self) -> int:
+        return len(self.start) + len(self.rest)
 
 
 class Inbox(Protocol):
@@ -18,7 +31,7 @@ class Inbox(Protocol):
 
     @property
     def takes_views(self) -> bool:
-        """Whether payloads may be views of memory that the adapter's library owns."""
+        """Whether payloads may be views of memory that the adapter's library owns, or halves."""
         ...
 
     def __len__(self) -> int:

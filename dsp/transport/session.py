@@ -21,6 +21,7 @@ from dsp.core.session.segments import (
     Consumed,
     LinkUp,
     Phase,
+    Segment,
     SessionLimits,
     Submit,
 )
@@ -44,7 +45,7 @@ from dsp.transport.base import (
 from dsp.transport.conversation import Conversation, Intake, Parcel, SessionLink, limits_of
 from dsp.transport.conversing import Conversing
 from dsp.transport.link import TURN_BYTES, TURN_PER_FRAME
-from dsp.transport.passage import Passage
+from dsp.transport.passage import Halves, Passage
 from dsp.transport.queues import BoundedQueue
 from dsp.transport.registry import create_transport
 
@@ -164,6 +165,7 @@ class Session(Conversing):
                 # window of each peer.
                 above = self._boxes[lane] if lane is Lane.DATA else None
                 self._adapter.divert(lane, Passage(above, self._take, self._adapter_ended))
+            self._adapter.when_moved(self._adapter_moved)
         await self._adapter.start()
         self.guarantees = self._declare()
         if not isinstance(self._adapter, AdapterTransport):
@@ -247,8 +249,8 @@ class Session(Conversing):
         machine, queue, lane = conversation.machine, link.queue, link.lane
         moved = 0
         while queue and conversation.is_open:
-            if not self._outgoing.idle and self._outgoing.waiting(conversation.peer.id, lane):
-                return  # the adapter has no room: what waits shall wait here, where it is bounded
+            if self._below_is_full(conversation, lane):
+                return  # what waits shall wait here, where it is bounded
             if moved >= TURN_BYTES:
                 self._pump_soon(conversation)
                 return
@@ -324,7 +326,7 @@ class Session(Conversing):
     def _take(self, inbound: Inbound) -> None:
         if isinstance(inbound, Frame):
             try:
-                segment = self._codec.decode(inbound.payload)
+                segment = self._decode(inbound.payload)
             except CodecError as error:
                 self._rejected(inbound.lane)
                 logger.warning("frame of %s rejected: %s", inbound.sender, error)
@@ -355,6 +357,11 @@ class Session(Conversing):
         elif isinstance(inbound, Undelivered):
             # Segments that the adapter could not hand over; the machine sends them again.
             logger.info("%d segments to %s not handed over", len(inbound.payloads), inbound.peer)
+
+    def _decode(self, data: bytes | Halves) -> Segment:
+        if isinstance(data, Halves):
+            return self._codec.decode_split(data.start, data.rest)
+        return self._codec.decode(data)
 
     def _never_logged(self, lost: Undelivered) -> None:
         """The log did not take these segments, and nobody sends them again: name their frames."""

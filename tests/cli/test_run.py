@@ -48,7 +48,6 @@ def workers(parent: int) -> list[int]:
     return found
 
 
-@pytest.mark.timeout(120)
 @pytest.mark.parametrize("url", ["", "zmq://127.0.0.1:0", "grpc://127.0.0.1:0", "sim://world"])
 def test_the_same_job_gives_the_same_result_over_every_transport(url: str) -> None:
     transport = ("--transport", url) if url else ()
@@ -62,7 +61,6 @@ def test_the_same_job_gives_the_same_result_over_every_transport(url: str) -> No
     assert result["operators"]["in_zone"]["created"] > 0
 
 
-@pytest.mark.timeout(120)
 @pytest.mark.parametrize(
     ("signals", "code"),
     [
@@ -125,7 +123,6 @@ def test_mistakes_get_one_clear_message(arguments: tuple[str, ...], message: str
     assert "Traceback" not in err
 
 
-@pytest.mark.timeout(90)
 def test_a_picture_is_drawn(tmp_path: Path) -> None:
     path = tmp_path / "run.png"
     process = start("examples.taxi.app:pipeline", "--transport", "sim://w", "--plot", str(path))

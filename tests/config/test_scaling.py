@@ -118,3 +118,13 @@ def test_a_configured_decider_keeps_its_bounds() -> None:
     assert decider.decide(seen(5.0, me)) == STAY
     assert decider.decide(seen(20.0, me)) == Duplicate(1)
     assert decider.decide(seen(40.0, me, other)) == STAY
+
+
+def test_one_coordination_for_all_operators(tmp_path: Path) -> None:
+    path = tmp_path / "dsp.toml"
+    path.write_text('[scaling]\ncoordination = "2fgme"\n[scaling.operators.map]\nperiod = 2.0\n')
+    assert load_config(path, env={}).scaling.coordination == "2fgme"
+    (wrong,) = faults('[scaling]\ncoordination = "both"\n', tmp_path)
+    assert "scaling.coordination" in wrong
+    (misplaced,) = faults('[scaling.operators.map]\ncoordination = "2fgme"\n', tmp_path)
+    assert "scaling.operators.map.coordination" in misplaced

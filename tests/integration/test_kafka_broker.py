@@ -17,7 +17,7 @@ from dsp.transport.base import Frame, HealthState, Transport, Undelivered
 from tests.contract.kafka_contract import fresh_prefix
 from tests.integration.kafka_stream import endpoints, stream
 
-pytestmark = [pytest.mark.timeout(180), pytest.mark.asyncio]
+pytestmark = pytest.mark.asyncio
 
 
 @pytest.fixture(scope="module")

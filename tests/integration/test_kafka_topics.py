@@ -16,7 +16,7 @@ from dsp.testing.kafka import ExternalBroker, KafkaBroker
 from tests.contract.kafka_contract import fresh_prefix
 from tests.stream.runs import copied
 
-pytestmark = [pytest.mark.asyncio, pytest.mark.timeout(120)]
+pytestmark = pytest.mark.asyncio
 
 
 @pytest.fixture

@@ -107,7 +107,6 @@ def test_plots(tmp_path: Path) -> None:
     assert all(path.stat().st_size > 5000 for path in written)
 
 
-@pytest.mark.timeout(180)
 @pytest.mark.parametrize("name", ["2fgme", "ra2", "token"])
 def test_live_over_zeromq(name: str) -> None:
     found = asyncio.run(run_live_study([name], [0], nodes=4, entries=3, pause=0.01, stay=0.01))

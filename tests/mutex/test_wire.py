@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from dsp._pb.envelope_pb2 import Custom
 from dsp._pb.mutex_pb2 import MutexFrame, MutexHello, MutexMember
-from dsp.core.envelope import Envelope, encode_envelope
+from dsp.core.envelope import Envelope, decode_envelope, encode_envelope
 from dsp.core.types import NodeId
 from dsp.errors import CodecError
 from dsp.mutex.arbiter_token import Done, Grant, Token, TokenWanted, Want
@@ -16,7 +16,8 @@ from dsp.mutex.events import Ack, Bye, Carried, Expelled, Hello, Req, Welcome
 from dsp.mutex.published import PublishedAck, PublishedEnd, PublishedReq
 from dsp.mutex.ra1 import RaReply, RaRequest
 from dsp.mutex.ra2 import RaStart, VectorReply, VectorRequest
-from dsp.mutex.wire import MutexCodec
+from dsp.mutex.wire import MutexCodec, from_envelope, to_envelope
+from dsp.mutex.wire_quick import decode_quickly, encode_quickly
 
 numbers = st.integers(0, 2**64 - 1)
 ids = st.text(min_size=1, max_size=20).filter(lambda text: text.isprintable()).map(NodeId)
@@ -97,3 +98,29 @@ def test_what_no_correct_peer_sends_is_refused(body: Envelope) -> None:
 def test_what_is_no_message_is_not_sent() -> None:
     with pytest.raises(CodecError):
         MutexCodec().encode("hello")
+
+
+edges = st.text(max_size=150).filter(str.isprintable)
+
+
+@given(st.builds(Carried, edges, numbers, st.one_of(bodies)))
+def test_what_is_written_by_hand_is_what_protobuf_writes(message: Carried) -> None:
+    data = encode_quickly(message)
+    if data is None:
+        assert not isinstance(message.body, Req | Ack) or len(message.edge.encode()) >= 128
+        return
+    assert data == encode_envelope(to_envelope(message))
+    assert decode_quickly(data) == message
+
+
+@given(st.binary(max_size=40), st.builds(Carried, edges, numbers, bodies), st.data())
+def test_what_is_read_by_hand_is_what_protobuf_reads(
+    noise: bytes, message: Carried, data: st.DataObject
+) -> None:
+    """Whole messages that were changed, cut or continued."""
+    whole = MutexCodec().encode(message)
+    at = data.draw(st.integers(0, len(whole)))
+    for changed in (whole[:at] + noise, whole[:at] + noise + whole[at + len(noise) :], noise):
+        found = decode_quickly(changed)
+        if found is not None:
+            assert found == from_envelope(decode_envelope(changed))

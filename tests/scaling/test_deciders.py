@@ -140,7 +140,19 @@ def test_leaders() -> None:
 
 def test_bounds_on_the_number() -> None:
     bounded = Bounded(Fixed(Duplicate(5)), Bounds(maximum=12))
-    assert bounded.decide(seen(2.0)) == Duplicate(2)
+    # Ten siblings share what there is room for.
+    assert [bounded.decide(seen(2.0, place=place)) for place in (0, 1, 2, 9)] == [
+        Duplicate(1),
+        Duplicate(1),
+        STAY,
+        STAY,
+    ]
+    wide = Bounded(Fixed(Duplicate(5)), Bounds(maximum=31))
+    assert [wide.decide(seen(2.0, place=place)) for place in (0, 9)] == [Duplicate(3), Duplicate(2)]
+    alone = Bounded(Centralised(), Bounds(maximum=12))
+    assert alone.decide(seen(1.4, place=0)) == Duplicate(2)
+    stranger = Observation(0.0, NodeId("x"), 200.0, 100.0, report=Report(names(10)))
+    assert bounded.decide(stranger) == STAY
     assert Bounded(Fixed(Duplicate(5)), Bounds(maximum=10)).decide(seen(2.0)) == STAY
     assert Bounded(Fixed(Leave()), Bounds(minimum=10)).decide(seen(0.1)) == STAY
     assert Bounded(Fixed(Leave()), Bounds(minimum=9)).decide(seen(0.1)) == Leave()

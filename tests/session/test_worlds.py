@@ -22,7 +22,6 @@ def test_many_more_of_them(world: World) -> None:
     BadDay(world, friends=3, frames=100, span=10.0).run()
 
 
-@pytest.mark.timeout(30)
 def test_a_timer_that_fires_a_little_early() -> None:
     # In this world one does, by less than the clock can tell, while a node closes: without care the
     # tick finds nothing due, arms itself anew, and time stands still.

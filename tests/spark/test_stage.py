@@ -17,6 +17,7 @@ from dsp.config import Config
 from dsp.errors import ConfigError
 from dsp.spark import RecordFailed, SchemaMismatch, SparkStage, column, sql, stage
 from dsp.spark.stages import Query
+from tests.spark.page import run_page_here
 
 pytestmark = [pytest.mark.usefixtures("spark_session"), pytest.mark.timeout(120)]
 
@@ -344,3 +345,10 @@ def test_a_stage_can_be_pickled_where_its_function_can() -> None:
     assert copy(table(10)).to_pylist() == before
     copy.close()
     body.close()
+
+
+def test_the_page_about_stages_shows_what_happens(
+    spark_session: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    page = "docs/howto/spark-stages.md"
+    assert run_page_here(page, tmp_path, monkeypatch, spark_session) == 3

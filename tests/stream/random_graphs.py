@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from random import Random
+from typing import Any
 
 from dsp.scaling.deciders import STAY, Decider, Decision, Duplicate, Leave, Observation
 from dsp.stream.deciding import Deciders
@@ -50,10 +51,12 @@ class RandomApplication:
         pipeline: the description.
         sinks: what comes out, by name.
         expected: what has to come out of each sink for a source's value.
+        quick: whether some bodies take no time at all.
     """
 
     random: Random
     records: int = 60
+    quick: bool = False
     pipeline: Pipeline = field(init=False)
     sinks: dict[str, Collector] = field(default_factory=dict)
     expected: dict[str, Callable[[int], Values]] = field(default_factory=dict)
@@ -79,23 +82,25 @@ class RandomApplication:
         loose = [s for s in streams if s[0].operators[0] not in used]
         for number, (stream, values_of) in enumerate(loose):
             sink = self.sinks[f"sink{number}"] = Collector()
-            if chance.random() < 0.3:
-                stream = stream.key_by(lambda value: value % 7)
-            stream.sink(sink, name=f"sink{number}")
+            _grouped(chance, stream, 7).sink(sink, name=f"sink{number}")
             self.expected[f"sink{number}"] = values_of
 
     def _operator(
         self, number: int, stream: Stream, before: Callable[[int], Values]
     ) -> tuple[Stream, Callable[[int], Values]]:
         chance = self.random
-        options = {
+        options: dict[str, Any] = {
             "name": f"op{number}",
             "instances": chance.randint(1, 2),
             "threads": chance.randint(1, 2),
             "service_time": chance.uniform(0.001, 0.015),
         }
-        if chance.random() < 0.4:
-            stream = stream.key_by(lambda value: value % 11)
+        if chance.random() < 0.3:  # the value decides what it costs
+            least = chance.uniform(0.001, 0.005)
+            options["service_time"] = lambda value: least * (1 + value % 5)
+        if self.quick and chance.random() < 0.7:
+            options["service_time"] = 0.0
+        stream = _grouped(chance, stream, 11)
         match chance.choice(["map", "filter", "flat_map", "batches"]):
             case "map":
                 return stream.map(_plus, **options), lambda v: [_plus(x) for x in before(v)]
@@ -120,6 +125,16 @@ class RandomApplication:
             if wanted != got:
                 wrong[name] = (wanted - got, got - wanted)
         return wrong
+
+
+GROUPINGS = ("shuffle", "round-robin", "key", "partial-key", "osg", "adaptive")
+
+
+def _grouped(chance: Random, stream: Stream, keys: int) -> Stream:
+    grouping = chance.choice(GROUPINGS)
+    if grouping in ("shuffle", "round-robin"):
+        return stream.grouped(grouping)
+    return stream.grouped(grouping, key=lambda value: value % keys)
 
 
 def _only(number: int) -> Callable[[int], Values]:

@@ -83,7 +83,6 @@ def write_input(folder: Path, records: int) -> None:
         file.write("".join(f'{{"n": {n}}}\n' for n in range(records)))
 
 
-@pytest.mark.timeout(120)
 @pytest.mark.parametrize(
     ("source", "sink", "delivery"),
     [
@@ -120,7 +119,6 @@ def test_killed_twice_and_started_again(
     assert taken(tmp_path, sink) == found
 
 
-@pytest.mark.timeout(120)
 def test_what_a_journal_has_survives_the_process(tmp_path: Path) -> None:
     order = {"source": "tcp", "sink": "jsonl", "delivery": "effectively_once"}
     sent = 0

@@ -2,20 +2,24 @@
 
 import asyncio
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dsp._pb.engine_pb2 import EngineBatch, EngineProgress
+from dsp._pb.engine_pb2 import EngineBatch
 from dsp.core.types import Lane, NodeId, Peer
 from dsp.errors import CodecError
-from dsp.stream.groupings import Owners, key_bytes
+from dsp.stream.groupings.owners import Owners, key_bytes
 from dsp.stream.inlet import REMEMBERED, Arrival, Inlet
 from dsp.stream.offsets import OffsetStore, OffsetTracker
 from dsp.stream.tokens import Token
 from dsp.stream.wire import unpack_ids
 from dsp.transport.base import Frame
+
+if TYPE_CHECKING:
+    from dsp.stream.parcels import Progress
 
 SENDER, OTHER = NodeId("a.1"), NodeId("a.2")
 
@@ -40,7 +44,7 @@ def test_a_token_is_done_once_all_have_let_go(holders: int) -> None:
 def test_the_beginning_grows_only_without_gaps(case: tuple[list[int], list[int]]) -> None:
     sizes, order = case
     tracker = OffsetTracker(None, 100)
-    chunks = [tracker.read(size, f"after {place}") for place, size in enumerate(sizes)]
+    chunks = [tracker.read(size, f"after {place}", {0: place}) for place, size in enumerate(sizes)]
     finished: set[int] = set()
     for place in order:
         before = tracker.count
@@ -120,7 +124,7 @@ class Place:
     def __init__(
         self, *, at_most_once: bool = False, window: int = 1000, pause: float = 3600.0
     ) -> None:
-        self.told: list[tuple[NodeId, EngineProgress]] = []
+        self.told: list[tuple[NodeId, Progress]] = []
         self.finished: list[Frame] = []
         self.inlet = Inlet(
             lambda to, progress: self.told.append((to, progress)),

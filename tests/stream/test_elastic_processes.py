@@ -58,7 +58,7 @@ def processes_of(mark: str) -> list[int]:
     return found
 
 
-async def follow(url: str, steps: Steps, monkeypatch: pytest.MonkeyPatch) -> Ran:
+async def follow(url: str, steps: Steps, monkeypatch: pytest.MonkeyPatch, spares: int = 0) -> Ran:
     """Run the pipeline to its end, and see that no process is left."""
     mark = uuid.uuid4().hex
     monkeypatch.setenv(MARK, mark)
@@ -68,7 +68,7 @@ async def follow(url: str, steps: Steps, monkeypatch: pytest.MonkeyPatch) -> Ran
             "transport": {"url": url},
             "scaling": {"period": 0.4, "cool_down": 0.8, "maximum": 6},
             # Nobody dies here, and a machine that is busy with other tests must not look like it.
-            "stream": {"report_every": 0.2, "lost_after": 60.0},
+            "stream": {"report_every": 0.2, "lost_after": 60.0, "spare_processes": spares},
         }
     )
     app = run(APPLICATION, config, processes=True)
@@ -114,7 +114,7 @@ async def test_a_load_of_steps_over_zeromq(monkeypatch: pytest.MonkeyPatch) -> N
 @pytest.mark.timeout(240)
 @pytest.mark.asyncio
 async def test_a_load_of_steps_over_grpc(monkeypatch: pytest.MonkeyPatch) -> None:
-    ran = await follow("grpc://127.0.0.1:0", [(2.0, 15.0), (5.0, 70.0)], monkeypatch)
+    ran = await follow("grpc://127.0.0.1:0", [(2.0, 15.0), (5.0, 70.0)], monkeypatch, spares=1)
     check(ran)
     assert ran.actions >= 1
 

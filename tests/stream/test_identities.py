@@ -5,9 +5,10 @@ from collections.abc import Sequence
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dsp.stream.batch import MASK, child, children
-from dsp.stream.seen import Seen
-from dsp.stream.wire import pack_batch, unpack_ids
+from dsp.core.envelope import decode_envelope
+from dsp.stream.batch import MASK, Picked, child, children, composed
+from dsp.stream.seen import Seen, _ends
+from dsp.stream.wire import LARGE, decode_batch, encode_batch, pack_batch, unpack_ids
 
 wide = st.integers(0, (1 << 128) - 1)
 narrow = st.integers(0, MASK)
@@ -29,7 +30,28 @@ def test_children_are_what_child_says(parent: int, salt: int, count: int) -> Non
 def test_identities_survive_the_wire(ids: Sequence[int]) -> None:
     if isinstance(ids, range) and ids[-1] > MASK and ids.step == 1:
         return
-    assert list(unpack_ids(pack_batch(1, "op", ids, 0.0, b""))) == list(ids)
+    assert list(unpack_ids(pack_batch(1, "op", ids, 0.0))) == list(ids)
+
+
+@given(narrow, st.integers(1, 9), st.lists(st.booleans(), min_size=9, max_size=9))
+def test_some_identities_of_a_batch_are_as_a_list_of_them(
+    first: int, count: int, chosen: list[bool]
+) -> None:
+    chosen = [*chosen[:count]]
+    for ids in (range(first, first + count), [first + 7 * i for i in range(count)][::-1]):
+        listed = [each for each, kept in zip(ids, chosen, strict=True) if kept]
+        picked = Picked(ids, chosen, len(listed))
+        assert picked == listed == list(picked)
+        assert len(picked) == len(listed)
+        for place in range(-len(listed), len(listed)):
+            assert picked[place] == listed[place]
+        assert picked[1:] == listed[1:]
+        if listed:
+            assert _ends(picked) == (min(listed), max(listed))
+            packed = pack_batch(1, "op", picked, 0.0)
+            assert max(listed) > MASK or list(unpack_ids(packed)) == listed
+        assert composed(picked) == composed(listed)
+        assert composed(ids) == composed(list(ids))
 
 
 @given(st.lists(st.lists(st.integers(0, 60) | st.integers(1 << 64, (1 << 64) + 9), max_size=9)))
@@ -52,3 +74,37 @@ def test_the_last_ones_are_remembered(sizes: list[int]) -> None:
         first += size
     recent = range(max(0, first - 16), first)
     assert not any(seen.fresh(recent) or ([True] if len(recent) else []))
+
+
+@given(
+    st.lists(wide, min_size=1, max_size=9),
+    st.integers(0, 3 * LARGE),
+    st.text(max_size=200),
+    st.floats(allow_nan=False),
+)
+def test_a_batch_written_by_hand_is_protobuf(
+    ids: list[int], size: int, name: str, born: float
+) -> None:
+    payload = bytes(range(256)) * (size // 256) + bytes(size % 256)
+    data = encode_batch("from", name, pack_batch(7, "op", ids, born), memoryview(payload))
+    read = decode_envelope(data)
+    assert read.engine_batch.payload == payload
+    assert (read.source, read.destination) == ("from", name)
+    assert list(unpack_ids(read.engine_batch)) == ids
+    apart = decode_batch(data)
+    if apart is not None:
+        envelope, records = apart
+        assert bytes(records) == payload
+        envelope.engine_batch.payload = payload
+        assert envelope == read
+    assert (apart is not None) == (size >= LARGE or len(data) >= LARGE)
+
+
+@given(st.integers(0, 2 * LARGE), st.binary(max_size=9))
+def test_a_damaged_batch_is_left_to_protobuf(place: int, noise: bytes) -> None:
+    data = encode_batch("a", "b", pack_batch(7, "op", range(5), 0.0), bytes(2 * LARGE))
+    for damaged in (data[:place] + noise + data[place + len(noise) :], data[:place], data + noise):
+        apart = decode_batch(damaged)
+        if apart is not None:
+            read = decode_envelope(damaged)
+            assert bytes(apart[1]) == read.engine_batch.payload

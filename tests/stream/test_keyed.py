@@ -39,7 +39,7 @@ class Around:
     def blocked(self, waiting: bool) -> None:
         pass
 
-    def unfit(self, failures: object) -> None:
+    def unfit(self, failures: object, born: float, token: Token) -> None:
         raise AssertionError(failures)
 
 

@@ -52,7 +52,7 @@ class Around:
     def blocked(self, waiting: bool) -> None:
         self.waits += waiting
 
-    def unfit(self, failures: object) -> None:
+    def unfit(self, failures: object, born: float, token: Token) -> None:
         raise AssertionError(failures)
 
     async def emit(self, ids: Sequence[int]) -> None:

@@ -1,6 +1,5 @@
 """Where bodies run: quick ones on the loop, slow ones away from it."""
 
-import asyncio
 import threading
 import time
 
@@ -45,15 +44,3 @@ async def test_slow_bodies_several_threads_and_no_inline_time_mean_threads() -> 
     ):
         assert not any([await on_the_loop(runner, seconds) for _ in range(3 * LOOK_BACK)])
         await runner.close()
-
-
-@pytest.mark.asyncio
-async def test_others_have_their_turn_between_calls_on_the_loop() -> None:
-    runner = ThreadRunner(1, "polite", inline_time=1.0)
-    for _ in range(LOOK_BACK):
-        await on_the_loop(runner)
-    turns: list[int] = []
-    asyncio.get_running_loop().call_soon(turns.append, 1)
-    assert await on_the_loop(runner)
-    assert turns == [1]
-    await runner.close()

@@ -32,7 +32,7 @@ async def send_to_the_unreachable(what: str) -> bool:
     if what == "message":
         host.post(NodeId("near.1"), FAR, Envelope(engine_stop=EngineStop()))
     else:
-        host.send_batch(NodeId("near.1"), FAR, EngineBatch(sequence=1, records=1))
+        host.send_batch(NodeId("near.1"), FAR, EngineBatch(sequence=1, records=1), b"")
     await asyncio.sleep(0)
     lost = NodeId("there") in host._lost
     await host.close()

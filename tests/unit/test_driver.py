@@ -382,4 +382,4 @@ async def test_stopping_with_work_left_is_bounded(
 
     world.add_host("node", host_of(script, perform=perform, drain_timeout=2))
     await world.until(lambda: world.hosts["node"].finished)
-    assert "1 effects not performed after 2 s" in caplog.text
+    assert "2 effects not performed after 2 s" in caplog.text

@@ -14,7 +14,7 @@ from dsp.core.envelope import WIRE_VERSION
 from dsp.core.session.segments import Segment, SegmentKind, Window
 from dsp.errors import CodecError
 
-__all__ = ["SegmentCodec", "SEGMENT_OVERHEAD", "PAYLOAD_OVERHEAD"]
+__all__ = ["SegmentCodec", "SEGMENT_OVERHEAD", "PAYLOAD_OVERHEAD", "split"]
 
 SEGMENT_OVERHEAD: Final = 64
 """Bytes that a segment with one payload is larger than the payload, at most."""
@@ -26,10 +26,12 @@ LANES: Final = 2
 
 _KINDS: Final[dict[int, SegmentKind]] = {kind.value: kind for kind in SegmentKind}
 
-# The start of a DATA segment as protobuf writes it: tags and values of version, kind, epoch and
-# peer_epoch, then the tag of the sequence number.
-_START: Final = struct.Struct("<BBBBBQBQB")
-_TAGS: Final = (0x08, WIRE_VERSION, 0x10, SegmentKind.DATA, 0x19, 0x21, 0x28)
+# The start of a DATA segment as protobuf writes it: tags and values of version and kind, the tag
+# of epoch and its value, the same of peer_epoch, then the tag of the sequence number.
+_START: Final = struct.Struct("<5sQBQB")
+_FIRST: Final = bytes((0x08, WIRE_VERSION, 0x10, SegmentKind.DATA.value, 0x19))
+_PEER_TAG: Final = 0x21
+_SEQUENCE_TAG: Final = 0x28
 _PAYLOAD_TAG: Final = 0x32
 # From this size on doing it by hand is cheaper than protobuf's copies.
 _LARGE: Final = 4096
@@ -94,18 +96,42 @@ class SegmentCodec:
             raise CodecError(f"{kind.name} segment with {len(windows)} windows instead of {LANES}")
         return Segment(kind, wire.epoch, wire.peer_epoch, wire.sequence, payloads, windows)
 
+    def decode_split(self, start: bytes, payload: bytes) -> Segment:
+        """Read a segment that comes as ``split`` made it; its payload is not copied.
+
+        Raises:
+            CodecError: as ``decode``.
+        """
+        if len(start) > _START.size and start[3] == SegmentKind.DATA:
+            head, sequence, at = _read_start(start)
+            if head is not None and at < len(start) and start[at] == _PAYLOAD_TAG:
+                size, at = _read_varint(start, at + 1)
+                if size == len(payload) and at == len(start) and sequence:
+                    return Segment(SegmentKind.DATA, *head, sequence, (payload,))
+        return self.decode(start + payload)
+
+
+def split(segment: Segment, least: int) -> tuple[bytes, bytes] | None:
+    """Give the bytes of a segment as two parts, the second of which is its payload, uncopied.
+
+    None unless it is a DATA segment with a single payload of ``least`` bytes or more.
+    """
+    payloads = segment.payloads
+    if len(payloads) != 1 or len(payloads[0]) < least or not segment.peer_epoch:
+        return None
+    (payload,) = payloads
+    start = _start(segment.epoch, segment.peer_epoch, segment.sequence)
+    return start + b"\x32" + _varint(len(payload)), payload
+
+
+def _start(epoch: int, peer_epoch: int, sequence: int) -> bytes:
+    return _START.pack(_FIRST, epoch, _PEER_TAG, peer_epoch, _SEQUENCE_TAG) + _varint(sequence)
+
 
 def _encode_by_hand(
     epoch: int, peer_epoch: int, sequence: int, payloads: tuple[bytes, ...]
 ) -> bytes:
-    version_tag, version, kind_tag, kind, epoch_tag, peer_tag, sequence_tag = _TAGS
-    parts = [
-        _START.pack(
-            version_tag, version, kind_tag, kind, epoch_tag, epoch, peer_tag, peer_epoch,
-            sequence_tag,
-        )
-        + _varint(sequence)
-    ]  # fmt: skip
+    parts = [_start(epoch, peer_epoch, sequence)]
     for payload in payloads:
         parts.append(b"\x32" + _varint(len(payload)))
         parts.append(payload)
@@ -114,14 +140,9 @@ def _encode_by_hand(
 
 def _decode_by_hand(data: bytes | memoryview) -> Segment | None:
     """Read a DATA segment as it is usually written; None if it has to be looked at closely."""
-    (
-        version_tag, version, kind_tag, kind, epoch_tag, epoch, peer_tag, peer_epoch,
-        sequence_tag,
-    ) = _START.unpack_from(data)  # fmt: skip
-    tags = (version_tag, version, kind_tag, kind, epoch_tag, peer_tag, sequence_tag)
-    if tags != _TAGS or epoch == 0:
+    head, sequence, at = _read_start(data)
+    if head is None:
         return None
-    sequence, at = _read_varint(data, _START.size)
     payloads: list[bytes] = []
     end = len(data)
     while at < end:
@@ -134,7 +155,19 @@ def _decode_by_hand(data: bytes | memoryview) -> Segment | None:
         at += size
     if not payloads or sequence == 0:
         return None
-    return Segment(SegmentKind.DATA, epoch, peer_epoch, sequence, tuple(payloads))
+    return Segment(SegmentKind.DATA, *head, sequence, tuple(payloads))
+
+
+def _read_start(data: bytes | memoryview) -> tuple[tuple[int, int] | None, int, int]:
+    """Read both epochs and the number, if they are as ``_start`` writes them, and where they end.
+
+    The epochs are None if they are not.
+    """
+    first, epoch, peer_tag, peer_epoch, sequence_tag = _START.unpack_from(data)
+    if first != _FIRST or peer_tag != _PEER_TAG or sequence_tag != _SEQUENCE_TAG or epoch == 0:
+        return None, 0, 0
+    sequence, at = _read_varint(data, _START.size)
+    return (epoch, peer_epoch), sequence, at
 
 
 def _varint(value: int) -> bytes:

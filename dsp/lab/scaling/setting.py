@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass, field, fields
 
+from dsp.scaling.deciders.autoscale import Proactive
 from dsp.scaling.deciders.probabilistic import Thresholds
 
 __all__ = ["Setting", "OPEN_PARAMETERS"]
@@ -41,6 +42,11 @@ class Setting:
     amplitude: float = 0.5
     wavelength: int = 50
     slope: float = 0.02
+
+    @property
+    def proactive(self) -> Proactive:
+        """Parameters of AUTOSCALE+, with time steps as its seconds."""
+        return Proactive(self.period, window=2 * self.period, settle=self.period / 2)
 
     @property
     def first_load(self) -> float:

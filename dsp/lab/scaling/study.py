@@ -12,7 +12,7 @@ from dsp.lab.scaling.loads import make_loads
 from dsp.lab.scaling.metrics import Figures, measure, percentile
 from dsp.lab.scaling.setting import OPEN_PARAMETERS, Setting
 from dsp.lab.scaling.simulator import OperatorTrace, Rule, Simulation
-from dsp.scaling.deciders import DECIDERS, Decider
+from dsp.scaling.deciders import DECIDERS, Decider, make_decider
 from dsp.scaling.deciders.probabilistic import Literal
 
 __all__ = ["RULES", "Summary", "Study", "simulate", "run_study", "PAPER"]
@@ -20,7 +20,7 @@ __all__ = ["RULES", "Summary", "Study", "simulate", "run_study", "PAPER"]
 
 def _named(name: str) -> Rule:
     def make(random: Random, setting: Setting) -> Decider:
-        return DECIDERS[name](random, setting.thresholds)
+        return make_decider(name, random, setting.thresholds, setting.proactive)
 
     return make
 

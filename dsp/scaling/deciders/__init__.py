@@ -4,6 +4,7 @@ All have one interface: an ``Observation`` in, a ``Decision`` out. ``make_decide
 name, ``configured_decider`` one with its bounds as ``[scaling]`` wants it.
 """
 
+from dsp.scaling.deciders.autoscale import AutoscalePlus, Proactive
 from dsp.scaling.deciders.base import (
     STAY,
     Decider,
@@ -14,9 +15,10 @@ from dsp.scaling.deciders.base import (
     Report,
     Retire,
     Stay,
+    Watcher,
 )
 from dsp.scaling.deciders.bounded import Bounded, Bounds
-from dsp.scaling.deciders.configured import configured_decider
+from dsp.scaling.deciders.configured import configured_decider, proactive_settings
 from dsp.scaling.deciders.leading import Centralised, Threshold
 from dsp.scaling.deciders.named import DECIDERS, make_decider
 from dsp.scaling.deciders.probabilistic import Probabilistic, Thresholds
@@ -32,9 +34,12 @@ __all__ = [
     "Leave",
     "Retire",
     "Decider",
+    "Watcher",
     "Thresholds",
     "Probabilistic",
     "Ranked",
+    "Proactive",
+    "AutoscalePlus",
     "Centralised",
     "Threshold",
     "Bounds",
@@ -42,4 +47,5 @@ __all__ = [
     "DECIDERS",
     "make_decider",
     "configured_decider",
+    "proactive_settings",
 ]

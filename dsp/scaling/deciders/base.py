@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from dsp.core.types import NodeId
+from dsp.scaling.usable import CpuUse
 
 __all__ = [
     "Observation",
@@ -18,8 +19,12 @@ __all__ = [
     "Retire",
     "Decision",
     "Decider",
+    "Watcher",
     "STAY",
 ]
+
+
+FREE = CpuUse()
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,10 +38,21 @@ class Report:
             told included, sorted by name. Newcomers are among them from the moment on at which
             they are announced, leavers are not.
         load: records per second for the whole operator; None if the predecessor does not measure.
+        pending: records that it has for the operator and that are not dealt with.
+        expected: records per second that it expects to have for the operator in the next iteration;
+            None if it does not estimate.
+        latency: mean seconds per record of the siblings; None if they do not tell.
+        usable: the least share of a core that a sibling can count on; None likewise.
+        keeper: which of the siblings never leaves; None if unknown.
     """
 
     siblings: tuple[NodeId, ...]
     load: float | None = None
+    pending: float = 0.0
+    expected: float | None = None
+    latency: float | None = None
+    usable: float | None = None
+    keeper: NodeId | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +71,7 @@ class Observation:
         held_back: whether it is slowed down by successors that take no more: more siblings would
             not help then.
         report: what a predecessor tells, if one does.
+        cpu: how the core of the instance is used.
     """
 
     now: float
@@ -66,6 +83,7 @@ class Observation:
     successors: int = 0
     held_back: bool = False
     report: Report | None = None
+    cpu: CpuUse = FREE
 
     @property
     def ratio(self) -> float:
@@ -111,4 +129,12 @@ class Decider(Protocol):
 
     def decide(self, observation: Observation) -> Decision:
         """Say what the instance does now."""
+        ...
+
+
+class Watcher(Decider, Protocol):
+    """A decider that wants to see figures between its turns too."""
+
+    def watch(self, observation: Observation) -> None:
+        """Take in figures."""
         ...

@@ -14,6 +14,7 @@ from dsp.scaling.deciders.base import (
     Retire,
     Stay,
 )
+from dsp.scaling.deciders.leading import Centralised, Threshold
 
 __all__ = ["Bounds", "Bounded"]
 
@@ -32,7 +33,9 @@ class Bounds:
             included; None for no bound.
 
     The number of instances is that of the predecessor's report. Instances decide without each
-    other, so several at once may pass a bound by what all but one of them do; without a report
+    other, so each creates no more than its share of what ``maximum`` leaves room for; where the
+    keeper alone decides, it has all of it. Between two reports, and of several predecessors, the
+    bound may still be passed, and ``minimum`` by those who leave at the same time; without a report
     the bounds on the number cannot be kept, and are not.
     """
 
@@ -58,16 +61,20 @@ class Bounded:
     Args:
         inner: who decides.
         bounds: within what.
+
+    Attributes:
+        inner: who decides.
     """
 
     def __init__(self, inner: Decider, bounds: Bounds) -> None:
-        self._inner = inner
+        self.inner = inner
+        self._leads = isinstance(inner, Centralised | Threshold)
         self._bounds = bounds
         self._actions: deque[tuple[float, int]] = deque()
 
     def decide(self, observation: Observation) -> Decision:
         """Say what the instance does now."""
-        decision = self._bound(self._inner.decide(observation), observation)
+        decision = self._bound(self.inner.decide(observation), observation)
         if not isinstance(decision, Stay):
             self._actions.append((observation.now, _size(decision)))
         return decision
@@ -90,8 +97,8 @@ class Bounded:
         if isinstance(decision, Duplicate):
             if observation.held_back:
                 return STAY
-            if present is not None and bounds.maximum is not None:
-                allowed = min(allowed, bounds.maximum - present)
+            if observation.report is not None and bounds.maximum is not None:
+                allowed = min(allowed, self._share(bounds.maximum, observation))
             return Duplicate(allowed) if allowed > 0 else STAY
         if present is not None:
             allowed = min(allowed, present - bounds.minimum)
@@ -100,6 +107,19 @@ class Bounded:
         if isinstance(decision, Retire):
             return Retire(decision.siblings[:allowed])
         return decision
+
+    def _share(self, maximum: int, observation: Observation) -> int:
+        """How many siblings this instance may create, if all of them decide by the same report."""
+        assert observation.report is not None
+        siblings = observation.report.siblings
+        room = maximum - len(siblings)
+        if room <= 0 or self._leads:
+            return room
+        if observation.me not in siblings:
+            # The predecessor does not know it yet; those that it knows see to what is missing.
+            return 0
+        each, rest = divmod(room, len(siblings))
+        return each + (siblings.index(observation.me) < rest)
 
 
 def _size(decision: Decision) -> int:

@@ -3,6 +3,7 @@
 from random import Random
 from typing import TYPE_CHECKING
 
+from dsp.scaling.deciders.autoscale import Proactive
 from dsp.scaling.deciders.base import Decider
 from dsp.scaling.deciders.bounded import Bounded, Bounds
 from dsp.scaling.deciders.named import make_decider
@@ -11,7 +12,7 @@ from dsp.scaling.deciders.probabilistic import Thresholds
 if TYPE_CHECKING:
     from dsp.config.scaling import ScaleRules
 
-__all__ = ["configured_decider"]
+__all__ = ["configured_decider", "proactive_settings"]
 
 
 def configured_decider(rules: "ScaleRules", random: Random) -> Decider:
@@ -23,4 +24,22 @@ def configured_decider(rules: "ScaleRules", random: Random) -> Decider:
     """
     thresholds = Thresholds(target=rules.target, high=rules.high, low=rules.low)
     bounds = Bounds(rules.minimum, rules.maximum, rules.cool_down, rules.per_minute)
-    return Bounded(make_decider(rules.decider, random, thresholds), bounds)
+    decider = make_decider(rules.decider, random, thresholds, proactive_settings(rules))
+    return Bounded(decider, bounds)
+
+
+def proactive_settings(rules: "ScaleRules") -> Proactive:
+    """Give the parameters of AUTOSCALE+ that an operator's settings come to."""
+    period = rules.period
+    return Proactive(
+        iteration=period,
+        window=2 * period if rules.window is None else rules.window,
+        settle=period / 2 if rules.settle is None else rules.settle,
+        beta=rules.beta,
+        margin=rules.margin,
+        weight=rules.cpu_weight,
+        reserved=rules.cpu_reserved,
+        combine=rules.combine,
+        minimum=rules.minimum,
+        maximum=rules.maximum,
+    )

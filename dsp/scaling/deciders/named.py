@@ -4,6 +4,7 @@ from collections.abc import Callable
 from random import Random
 
 from dsp.errors import ConfigError
+from dsp.scaling.deciders.autoscale import AutoscalePlus, Proactive
 from dsp.scaling.deciders.base import Decider
 from dsp.scaling.deciders.leading import Centralised, Threshold
 from dsp.scaling.deciders.probabilistic import Probabilistic, Thresholds
@@ -11,23 +12,30 @@ from dsp.scaling.deciders.ranked import Ranked
 
 __all__ = ["DECIDERS", "make_decider"]
 
-DECIDERS: dict[str, Callable[[Random, Thresholds], Decider]] = {
-    "probabilistic": lambda random, limits: Probabilistic(random, limits),
-    "secure": lambda random, limits: Probabilistic(random, limits, secure=True),
-    "ranked": lambda random, limits: Ranked(random, limits),
-    "centralised": lambda random, limits: Centralised(limits),
-    "threshold": lambda random, limits: Threshold(limits),
+DECIDERS: dict[str, Callable[[Random, Thresholds, Proactive], Decider]] = {
+    "probabilistic": lambda random, limits, settings: Probabilistic(random, limits),
+    "secure": lambda random, limits, settings: Probabilistic(random, limits, secure=True),
+    "ranked": lambda random, limits, settings: Ranked(random, limits),
+    "centralised": lambda random, limits, settings: Centralised(limits),
+    "threshold": lambda random, limits, settings: Threshold(limits),
+    "autoscale+": lambda random, limits, settings: AutoscalePlus(random, settings, limits),
 }
-"""The rules by name. What is to come (AUTOSCALE+, hierarchical control) joins here."""
+"""The rules by name. What is to come (hierarchical control) joins here."""
 
 
-def make_decider(name: str, random: Random, thresholds: Thresholds | None = None) -> Decider:
+def make_decider(
+    name: str,
+    random: Random,
+    thresholds: Thresholds | None = None,
+    settings: Proactive | None = None,
+) -> Decider:
     """Make the decider of one instance.
 
     Args:
         name: a key of ``DECIDERS``.
         random: seeded, of this instance alone.
         thresholds: when to act, and what to aim at.
+        settings: of ``autoscale+``.
 
     Raises:
         ConfigError: there is no such rule.
@@ -35,4 +43,4 @@ def make_decider(name: str, random: Random, thresholds: Thresholds | None = None
     make = DECIDERS.get(name)
     if make is None:
         raise ConfigError(f"no decider {name!r}; there are {', '.join(DECIDERS)}")
-    return make(random, thresholds or Thresholds())
+    return make(random, thresholds or Thresholds(), settings or Proactive())

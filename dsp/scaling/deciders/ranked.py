@@ -47,7 +47,7 @@ IN_GAIN = 1.2
 OUT_ROUNDING = 0.47
 IN_ROUNDING = 0.7
 """Parts of an instance from which on a whole one is created, or leaves: 1 minus these."""
-RESERVE = 0.35
+RESERVE = 0.5
 """What those that stay must have left over, as a share of one instance's capacity."""
 STAND_IN = 0.3
 """Probability that the place before the leavers leaves too."""

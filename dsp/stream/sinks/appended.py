@@ -3,7 +3,7 @@
 import fcntl
 import logging
 import os
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 
 from dsp.errors import ConfigError
@@ -123,6 +123,11 @@ class AppendedFile:
         """Give the places of records that are not in the file."""
         assert self.identities is not None
         return self.identities.fresh(ids)
+
+    def forget(self, ends: Mapping[int, int]) -> None:
+        """Keep no identities of records that will never come again."""
+        if self.identities is not None:
+            self.identities.forget(ends)
 
     def append(self, data: bytes, ids: Iterable[int]) -> None:
         """Append records, all of them or none.

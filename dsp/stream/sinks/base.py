@@ -1,7 +1,7 @@
 """The contract of a sink, and the sinks that stay in memory."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol, runtime_checkable
 
 from dsp.errors import ConfigError, DspError
@@ -81,6 +81,15 @@ class Sink(ABC):
             PartlyWritten: records before the guilty one were taken.
             Exception: of these records, none was taken. Each is tried again, alone, and becomes a
                 dead letter in the end.
+        """
+
+    def forget(self, ends: Mapping[int, int]) -> None:  # noqa: B027
+        """Records will never come again: their identities need not be kept.
+
+        Called between two writes, where ``remembers`` is true and sources keep how far they are.
+
+        Args:
+            ends: by the identity of a source's record over 2**36, the first one that may come.
         """
 
     def close(self) -> Any:  # noqa: ANN401, B027

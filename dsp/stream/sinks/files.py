@@ -11,6 +11,7 @@ from typing import Any
 import orjson
 
 from dsp.errors import ConfigError
+from dsp.stream.plain_json import dump_json
 from dsp.stream.sinks.appended import AppendedFile, whole_lines, writable_place
 from dsp.stream.sinks.base import Sink
 
@@ -22,7 +23,8 @@ class FileSink(Sink):
 
     With ``effectively_once`` the identities of records are kept in a database beside the file,
     ``PATH.ids``, and records that are there are left out, after a crash of the application too. It
-    grows by a few dozen bytes for each record.
+    takes a few dozen bytes for each record. With ``stream.state_directory`` those of records that
+    no restart brings again are removed, some 100,000 records later; without it all are kept.
 
     Args:
         path: of the file; what is in it stays.
@@ -85,6 +87,10 @@ class FileSink(Sink):
         """Raise what taking these would raise; see ``TakesTogether``."""
         self.lines(values)
 
+    def forget(self, ends: Mapping[int, int]) -> None:
+        if self._file is not None:
+            self._file.forget(ends)
+
     def close(self) -> None:
         if self._file is not None:
             self._file.close()
@@ -96,7 +102,7 @@ class JsonLinesSink(FileSink):
 
     def lines(self, values: list[Any]) -> bytes:
         option = orjson.OPT_APPEND_NEWLINE | orjson.OPT_SERIALIZE_NUMPY
-        return b"".join([orjson.dumps(value, option=option) for value in values])
+        return b"".join([dump_json(value, option) for value in values])
 
 
 class CsvSink(FileSink):
@@ -176,6 +182,6 @@ def _row(value: object, columns: list[str]) -> list[Any]:
         raise ValueError(f"the columns are {', '.join(columns)}, the value has {', '.join(value)}")
     fields = (value[name] for name in columns)
     return [
-        orjson.dumps(field).decode() if isinstance(field, list | dict) else field
+        dump_json(field, 0).decode() if isinstance(field, list | dict) else field
         for field in fields
     ]

@@ -1,9 +1,10 @@
 """Identities of records that a sink took, kept over restarts."""
 
 import sqlite3
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
+from dsp.stream.offsets import LANE_BITS
 from dsp.stream.sinks.base import SinkBroken
 
 __all__ = ["Identities", "connect", "key"]
@@ -86,6 +87,31 @@ class Identities:
         except sqlite3.Error as error:
             raise SinkBroken(f"{self.path} cannot be written: {error}") from error
 
+    def forget(self, ends: Mapping[int, int]) -> None:
+        """Keep no identities of records before these ends, nor of what was made of them.
+
+        Raises:
+            SinkBroken: that is not possible; nothing is forgotten.
+        """
+        try:
+            with self._file:
+                self._file.execute("BEGIN IMMEDIATE")
+                for lane, end in ends.items():
+                    if end <= 1 << 63:
+                        span = (lane << LANE_BITS, end)
+                        self._file.execute("DELETE FROM taken WHERE id >= ? AND id < ?", span)
+                # What does not fit into SQLite's integers is behind all that does.
+                made = self._file.execute("SELECT id FROM taken WHERE id >= x''").fetchall()
+                old = [(each,) for (each,) in made if _is_before(each, ends)]
+                self._file.executemany("DELETE FROM taken WHERE id = ?", old)
+        except sqlite3.Error as error:
+            raise SinkBroken(f"{self.path} cannot be written: {error}") from error
+
     def close(self) -> None:
         """Let go of the database."""
         self._file.close()
+
+
+def _is_before(made: bytes, ends: Mapping[int, int]) -> bool:
+    origin = int.from_bytes(made[8:], "big")
+    return origin < ends.get(origin >> LANE_BITS, 0)

@@ -8,6 +8,7 @@ from typing import Any
 
 import orjson
 
+from dsp.stream.plain_json import dump_json
 from dsp.stream.sinks.appended import writable_place
 from dsp.stream.sinks.base import Sink, SinkBroken
 from dsp.stream.sinks.identities import connect, key
@@ -47,8 +48,7 @@ class JournalSink(Sink):
         file = self._file
         assert file is not None
         rows = [
-            (key(each), orjson.dumps(value, option=orjson.OPT_SERIALIZE_NUMPY).decode())
-            for value, each in zip(values, ids, strict=True)
+            (key(each), dump_json(value).decode()) for value, each in zip(values, ids, strict=True)
         ]
         try:
             with file:

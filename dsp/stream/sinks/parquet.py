@@ -6,7 +6,7 @@ Parquet file is made of it.
 """
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -171,6 +171,10 @@ class ParquetSink(Sink):
         file.close()
         # From here on the rows are in the Parquet file: a crash before this is noticed by ``open``.
         file.path.unlink()
+
+    def forget(self, ends: Mapping[int, int]) -> None:
+        if self._file is not None:
+            self._file.forget(ends)
 
     def close(self) -> None:
         if self._file is not None:

@@ -101,6 +101,14 @@ class Source(ABC):
             count: how many records were dealt with before.
         """
 
+    @property
+    def waiting(self) -> int | None:
+        """Records that are there and were not read yet; None if the source cannot tell. Quick.
+
+        With it the load of the pipeline is known while records are held back for want of room.
+        """
+        return None
+
     @abstractmethod
     async def read(self, most: int) -> Chunk | None:
         """Wait for records, at least one and at most so many; None when there are no more.
@@ -172,6 +180,13 @@ class IterableSource(Source):
         self._count += len(values)
         self._given += len(values)
         return Chunk(values, self._count)
+
+    @property
+    def waiting(self) -> int | None:
+        if self._rate is None or self._off_loop is None:
+            return None  # without a rate it is all that is left, however much that is
+        passed = asyncio.get_running_loop().time() - self._began
+        return max(0, int(passed * self._rate + 1e-9) - self._given)
 
     async def _due(self, most: int) -> int:
         """Wait until a record is due at the rate; tell how many are."""
@@ -257,6 +272,10 @@ class QueueSource(Source):
         self._check_open()
         self._queue.put_nowait(value)
         self._wake.set()
+
+    @property
+    def waiting(self) -> int:
+        return self._queue.qsize()
 
     def end(self) -> None:
         """Say that no more values will come."""

@@ -45,15 +45,13 @@ class Observer:
 
     Attributes:
         named: numbers of the frames that came back, one list for each time.
-        ups: how often the peer was announced.
-        downs: how often it was taken back.
+        up: whether the peer was announced, or taken back, last.
         refusals: those of them that were refusals.
     """
 
     def __init__(self) -> None:
         self.named: list[list[int]] = []
-        self.ups = 0
-        self.downs = 0
+        self.up = False
         self.refusals: list[PeerDown] = []
         self._news = asyncio.Event()
 
@@ -68,23 +66,25 @@ class Observer:
                 case Undelivered(lane=Lane.DATA, payloads=payloads):
                     self.named.append(numbers(payloads))
                 case PeerUp():
-                    self.ups += 1
+                    self.up = True
                 case PeerDown():
-                    self.downs += 1
+                    self.up = False
                     self.refusals += [inbound] * inbound.refused
                 case _:
                     raise AssertionError(f"not expected on CONTROL: {inbound}")
             self._news.set()
 
-    async def told_down(self, times: int) -> None:
-        """Wait until the peer was taken back this often."""
-        while self.downs < times:
-            self._news.clear()
-            await self._news.wait()
+    async def told_down(self) -> None:
+        """Wait until what was told last is that the peer is gone."""
+        await self._told(up=False)
 
-    async def told_up(self, times: int) -> None:
-        """Wait until the peer was announced this often."""
-        while self.ups < times:
+    async def told_up(self) -> None:
+        """Wait until what was told last is that the peer is there."""
+        await self._told(up=True)
+
+    async def _told(self, *, up: bool) -> None:
+        # Not how often: on a busy machine a peer may be suspected before it is made to stop.
+        while self.up is not up:
             self._news.clear()
             await self._news.wait()
 
@@ -162,8 +162,9 @@ class SessionProcessContract(ProcessHarness):
             async with self.child("receiver", **settings) as child:
                 streaming = group.create_task(stream.run(sender, child.peer))
                 await child.received(self.burst)
+                await self.soon(observer.told_up(), "a PeerUp")
             arrived = [child.arrived[Lane.DATA]]
-            await self.soon(observer.told_down(1), "a PeerDown")
+            await self.soon(observer.told_down(), "a PeerDown")
             if sender.guarantees.durable:
                 async with self.child("receiver", **settings) as heir:
                     await self._to_the_end(stream, heir)
@@ -194,11 +195,11 @@ class SessionProcessContract(ProcessHarness):
             group.create_task(stream.run(sender, child.peer))
             for round_ in range(self.stops):
                 await child.received(len(child.seen[Lane.DATA]) + self.frames_before(round_))
-                ups, downs = observer.ups, observer.downs
+                await self.soon(observer.told_up(), "a PeerUp")
                 await child.stop()
-                await self.soon(observer.told_down(downs + 1), "a PeerDown")
+                await self.soon(observer.told_down(), "a PeerDown")
                 child.resume()
-                await self.soon(observer.told_up(ups + 1), "a PeerUp")
+                await self.soon(observer.told_up(), "a PeerUp, once it goes on")
             await self.soon(stream.end(), "the last frames to be accepted")
             await child.received(stream.accepted)
             await child.close()

@@ -14,6 +14,7 @@ import zmq
 
 from dsp.core.types import Lane
 from dsp.errors import CodecError
+from dsp.transport.passage import Halves
 from dsp.transport.zmq.address import Address
 from dsp.transport.zmq.errors import map_errors
 from dsp.transport.zmq.host import BACKLOG, POLLIN, TURN_BYTES, Host
@@ -28,6 +29,7 @@ from dsp.transport.zmq.wire import (
     encode_refusal,
     head,
     read_head,
+    read_split,
 )
 
 __all__ = ["Door"]
@@ -134,7 +136,9 @@ class Door:
                 continue
             frame = socket.recv(copy=False)
             if frame.more:
-                self._take(identity, visitor, [frame.bytes, *socket.recv_multipart()])
+                size += self._take(identity, visitor, [frame.bytes, *socket.recv_multipart()])
+                if size >= TURN_BYTES:
+                    break
                 continue
             size += len(frame)
             large = views and len(frame) >= LARGE
@@ -145,11 +149,21 @@ class Door:
         # There may be more, and the descriptor signals only what comes anew.
         self._host.loop.call_soon(self._readable)
 
-    def _take(self, identity: bytes, visitor: Visitor, parts: list[bytes]) -> None:
+    def _take(self, identity: bytes, visitor: Visitor, parts: list[bytes]) -> int:
+        """Take a message of several parts; give the size of the frame that it is, or 0."""
         try:
-            kind = read_head(parts[0], self._lane)
+            start = read_split(parts[0], self._lane)
+            kind = Kind.SPLIT if start is not None else read_head(parts[0], self._lane)
             if len(parts) != 2:
                 raise CodecError(f"it has {len(parts)} parts")
+            if start is not None:
+                whole = (
+                    Halves(start, parts[1])
+                    if self._host.views[self._lane]
+                    else b"".join((start, parts[1]))
+                )
+                self._host.arrived(visitor.peer, self._lane, cast("bytes", whole))
+                return len(whole)
             if kind is Kind.PIECE or kind is Kind.LAST_PIECE:
                 frame = visitor.add(parts[1], last=kind is Kind.LAST_PIECE)
                 if frame is not None:
@@ -160,6 +174,7 @@ class Door:
                 raise CodecError(f"a {kind.name} is not expected here")
         except CodecError as error:
             self._host.rejected(self._lane, "bad message", f"of {visitor.peer}: {error}")
+        return 0
 
     def _first_words(self, identity: bytes) -> None:
         """A connection speaks for the first time: hear who it is, or refuse it."""
@@ -179,9 +194,9 @@ class Door:
             self._host.rejected(self._lane, "bad hello", str(error))
             self._answer(identity, encode_refusal(self._lane, str(error)))
             return
-        self._visitors[identity] = Visitor(hello.peer, self._host.config.max_frame_bytes)
+        peer = self._host.joined(hello.peer)
+        self._visitors[identity] = Visitor(peer, self._host.config.max_frame_bytes)
         self._by_descriptor[int(parts[1].get(zmq.SRCFD))] = identity
-        self._host.joined(hello.peer)
         self._answer(identity, encode_hello(Kind.WELCOME, self._lane, self._host.hello()))
 
     def _check_identity(self, part: zmq.Frame) -> None:

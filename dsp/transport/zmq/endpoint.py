@@ -21,7 +21,7 @@ from dsp.transport.zmq.address import Address
 from dsp.transport.zmq.curve import Security, load_security
 from dsp.transport.zmq.door import Door
 from dsp.transport.zmq.errors import map_errors
-from dsp.transport.zmq.host import Host
+from dsp.transport.zmq.host import TURN_BYTES, Host
 from dsp.transport.zmq.link import ZmqLink
 from dsp.transport.zmq.wire import MAX_NAME_BYTES, Hello
 from dsp.transport.zmq.zap import KeyCheck
@@ -129,6 +129,17 @@ class ZmqTransport(AdapterTransport[ZmqLink]):
     def _hand_over(self, link: ZmqLink, payload: bytes) -> bool:
         return link.send_now(payload)
 
+    def send_halves_nowait(self, to: Peer, start: bytes, rest: bytes, *, lane: Lane) -> None:
+        link = self._link(to, rest, lane)
+        if not link.queue and link.send_halves_now(start, rest):
+            self._handed_over_at_once(lane, len(start) + len(rest))
+        else:
+            super().send_halves_nowait(to, start, rest, lane=lane)
+
+    def is_full(self, to: NodeId, lane: Lane) -> bool:
+        link = self._links.get((to, lane))
+        return link is not None and link.queue.bytes >= TURN_BYTES
+
     def _wake(self, link: ZmqLink) -> None:
         link.wake()
 
@@ -186,12 +197,15 @@ class ZmqTransport(AdapterTransport[ZmqLink]):
     def _unwanted(self, peer: Peer, lane: Lane, frame: bytes, reason: str) -> None:
         self._undelivered(peer, lane, [frame], reason)
 
-    def _joined(self, peer: Peer) -> None:
+    def _joined(self, peer: Peer) -> Peer:
         self._connections[peer.id] += 1
         self._peer_up(peer)
         for lane in Lane:
             if (link := self._links.get((peer.id, lane))) is not None:
                 link.hurry()
+        # Comparing two peers takes long, finding that they are the same object does not.
+        known = self._up.get(peer.id)
+        return known if known is not None and known == peer else peer
 
     def _left(self, peer: Peer, reason: str) -> None:
         self._connections[peer.id] -= 1

@@ -56,7 +56,8 @@ class Host:
         undelivered: frames that cannot arrive.
         unwanted: a frame that a peer would not take however often it was sent, and why.
         handed_over: frames left a queue, or a peer said that it has all of them.
-        joined: a connection to or from a peer works.
+        joined: a connection to or from a peer works; gives the peer, as the same object for all
+            of its connections.
         left: it ended.
         reconnected: a connection to a peer was made again.
         refused: a peer does not want to talk to us, or we not to it, and why.
@@ -78,7 +79,7 @@ class Host:
     undelivered: Callable[[Peer, Lane, list[bytes]], None]
     unwanted: Callable[[Peer, Lane, bytes, str], None]
     handed_over: Callable[[], None]
-    joined: Callable[[Peer], None]
+    joined: Callable[[Peer], Peer]
     left: Callable[[Peer, str], None]
     reconnected: Callable[[Peer], None]
     refused: Callable[[Peer, str], None]

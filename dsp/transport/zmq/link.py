@@ -18,8 +18,9 @@ from dsp.errors import CodecError, ConnectError
 from dsp.transport.link import Link
 from dsp.transport.zmq.address import Address
 from dsp.transport.zmq.errors import map_errors
-from dsp.transport.zmq.host import POLLIN, POLLOUT, TURN_BYTES, Host, Socket
+from dsp.transport.zmq.host import POLLIN, TURN_BYTES, Host
 from dsp.transport.zmq.monitor import MIXED_SECURITY, Watch, failure_of
+from dsp.transport.zmq.pipe import Pipe
 from dsp.transport.zmq.reach import reachable
 from dsp.transport.zmq.states import Bye, LinkState
 from dsp.transport.zmq.wire import (
@@ -59,10 +60,10 @@ class ZmqLink(Link):
         self._random = random
         self._state = LinkState.AWAY
         self._address = reachable(host, peer)
-        self._socket: Socket | None = None
+        self._pipe: Pipe | None = None
         self._watch: Watch | None = None
         self._fd = -1
-        self._most = self._whole = 0
+        self._most = 0
         self._passed = 0
         self._pieces: list[list[bytes]] = []
         self._pause = FIRST_PAUSE
@@ -85,12 +86,14 @@ class ZmqLink(Link):
 
     def send_now(self, frame: bytes) -> bool:
         """Send a frame past the empty queue, if the connection takes it now; tell whether."""
-        socket = self._socket
-        if socket is None or self._state is not LinkState.OPEN or len(frame) > self._whole:
+        if self._pipe is None or not self._pipe.send(frame):
             return False
-        try:
-            socket.send(frame, zmq.NOBLOCK)
-        except zmq.Again:
+        self._passed += 1
+        return True
+
+    def send_halves_now(self, start: bytes, rest: bytes) -> bool:
+        """Send a frame that is in two parts, as ``send_now`` does."""
+        if self._pipe is None or not self._pipe.send_halves(start, rest):
             return False
         self._passed += 1
         return True
@@ -171,7 +174,8 @@ class ZmqLink(Link):
         host = self._host
         try:
             with map_errors(f"{host.name} cannot dial {self.peer}"):
-                socket = self._socket = host.socket(zmq.DEALER, self.lane, ipv6=address.is_ipv6)
+                socket = host.socket(zmq.DEALER, self.lane, ipv6=address.is_ipv6)
+                self._pipe = Pipe(socket, self.lane)
                 socket.setsockopt(zmq.RECONNECT_IVL, -1)
                 socket.setsockopt(zmq.MAXMSGSIZE, MAX_HELLO_BYTES)
                 if host.security is not None:
@@ -235,15 +239,15 @@ class ZmqLink(Link):
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
-        if self._socket is not None:
+        if self._pipe is not None:
             if self._fd >= 0:
                 self._host.loop.remove_reader(self._fd)
                 self._fd = -1
             if self._watch is not None:
                 self._watch.close()
                 self._watch = None
-            self._socket.close(0)
-            self._socket = None
+            self._pipe.socket.close(0)
+            self._pipe = None
         self._pieces = []  # their frame is still in the queue
         self._bye = Bye.NONE
         if was_open:
@@ -254,19 +258,16 @@ class ZmqLink(Link):
 
     def pump(self) -> None:
         """Hand frames to libzmq until its queue is full."""
-        while self._state is LinkState.OPEN and self._socket is not None:
-            try:
-                if self._send_some(self._socket):
-                    self._later()
-            except zmq.Again:
-                pass  # the events below say when there is room
+        while self._state is LinkState.OPEN and (pipe := self._pipe) is not None:
+            if pipe.has_room and self._send_some(pipe):
+                self._later()
             self._host.handed_over()
             # Sending and asking for the events both take the descriptor's signal, so what they
             # find has to be dealt with here: nobody will call again for it.
-            events = int(self._socket.getsockopt(zmq.EVENTS))
-            if events & POLLIN:
+            if pipe.events() & POLLIN:
                 self._listen()
-            if self._scheduled or not (events & POLLOUT and self._has_more()):
+            has_more = len(self.queue) > 0 or self._bye is Bye.DUE
+            if self._scheduled or not (has_more and pipe.has_room):
                 return
 
     def _later(self) -> None:
@@ -279,19 +280,17 @@ class ZmqLink(Link):
         self._scheduled = False
         self.pump()
 
-    def _has_more(self) -> bool:
-        return len(self.queue) > 0 or self._bye is Bye.DUE
-
-    def _send_some(self, socket: Socket) -> bool:
-        """Send as much as one turn allows; tell whether there is more."""
-        queue, most = self.queue, self._whole
+    def _send_some(self, pipe: Pipe) -> bool:
+        """Send as much as one turn allows; tell whether another turn should go on."""
+        queue, most = self.queue, pipe.whole
         size = 0
         while (frame := queue.peek()) is not None:
             if size > TURN_BYTES:
                 return True
             size += len(frame)
             if len(frame) <= most:
-                socket.send(frame, zmq.NOBLOCK)
+                if not pipe.send(frame):
+                    return False
             elif len(frame) > self._most:
                 why = (
                     f"{self.peer.id} takes frames of {self._most} bytes at most, not of "
@@ -302,11 +301,11 @@ class ZmqLink(Link):
             else:
                 self._pieces = self._pieces or cut_up(frame, self.lane)
                 while self._pieces:
-                    socket.send_multipart(self._pieces[0], zmq.NOBLOCK)
+                    if not pipe.send_parts(self._pieces[0]):
+                        return False
                     del self._pieces[0]
             queue.get_nowait()
-        if self._bye is Bye.DUE:
-            socket.send_multipart([head(Kind.BYE, self.lane), b""], zmq.NOBLOCK)
+        if self._bye is Bye.DUE and pipe.send_parts([head(Kind.BYE, self.lane), b""]):
             self._bye = Bye.SENT
         return False
 
@@ -318,9 +317,9 @@ class ZmqLink(Link):
             self._listen()
 
     def _listen(self) -> None:
-        while self._socket is not None:
+        while self._pipe is not None:
             try:
-                parts = self._socket.recv_multipart(zmq.NOBLOCK)
+                parts = self._pipe.socket.recv_multipart(zmq.NOBLOCK)
             except zmq.Again:
                 return
             try:
@@ -349,8 +348,9 @@ class ZmqLink(Link):
 
     def _welcomed(self, most: int) -> None:
         self._state = LinkState.OPEN
+        assert self._pipe is not None
         self._most = most
-        self._whole = min(most, MAX_MESSAGE_BYTES)
+        self._pipe.whole = min(most, MAX_MESSAGE_BYTES)
         self._address_works = True
         self._cut_short = 0
         self._pause = FIRST_PAUSE
@@ -364,7 +364,7 @@ class ZmqLink(Link):
         self.pump()
 
     def _on_event(self, event: int, value: int) -> None:
-        if self._state is LinkState.AWAY or self._socket is None:
+        if self._state is LinkState.AWAY or self._pipe is None:
             return
         if event == zmq.EVENT_HANDSHAKE_FAILED_AUTH:
             self._refuse(

@@ -3,7 +3,9 @@
 A connection begins with a hello from the one who dials; the other answers with a welcome, or
 refuses with a reason. After that a message of one part is a frame. Messages of two parts begin with
 a head that says what they are: hello, welcome, refused, a piece of a frame that is too large for
-one message, bye (all is sent) and the answer to it (all is received).
+one message, bye (all is sent) and the answer to it (all is received); or, with the start of a frame
+behind the head, a frame whose rest is the second part. Neither end copies that rest to put it
+together, which for a large one costs more than everything else.
 
 Large frames go in pieces because libzmq's marks count messages, not bytes: only if messages have a
 bound do the marks bound memory.
@@ -32,6 +34,8 @@ __all__ = [
     "decode_hello",
     "encode_refusal",
     "decode_refusal",
+    "split_head",
+    "read_split",
 ]
 
 VERSION: Final = 1
@@ -39,6 +43,7 @@ MAX_MESSAGE_BYTES: Final = 512 * 1024
 MAX_HELLO_BYTES: Final = 4 * 1024
 MAX_NAME_BYTES: Final = 255
 MAX_REFUSAL_BYTES: Final = 512
+MAX_START_BYTES: Final = 256
 
 _MAGIC: Final = b"dspZ"
 _HEAD: Final = struct.Struct("!4sBBB")
@@ -56,6 +61,7 @@ class Kind(IntEnum):
     LAST_PIECE = 5
     BYE = 6
     BYE_RECEIVED = 7
+    SPLIT = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +85,18 @@ def cut_up(frame: bytes, lane: Lane) -> list[list[bytes]]:
         [head(kind, lane), frame[start : start + MAX_MESSAGE_BYTES]]
         for start, kind in zip(steps, kinds, strict=True)
     ]
+
+
+def split_head(start: bytes, lane: Lane) -> bytes:
+    """Make the first part of a frame that travels in two."""
+    return head(Kind.SPLIT, lane) + start
+
+
+def read_split(part: bytes, lane: Lane) -> bytes | None:
+    """Give the start of a frame that travels in two parts, or None if this is no part of one."""
+    if not _HEAD.size < len(part) <= _HEAD.size + MAX_START_BYTES:
+        return None
+    return part[_HEAD.size :] if part.startswith(_SPLIT_HEADS[lane]) else None
 
 
 def read_head(part: bytes, lane: Lane) -> Kind:
@@ -131,6 +149,9 @@ def decode_hello(body: bytes) -> tuple[Hello, Address]:
     except ValueError as error:  # UnicodeDecodeError is one
         raise CodecError(f"its hello is malformed: {error}") from error
     return Hello(Peer(NodeId(name), text), most), address
+
+
+_SPLIT_HEADS: Final = {lane: head(Kind.SPLIT, lane) for lane in Lane}
 
 
 def encode_refusal(lane: Lane, reason: str) -> list[bytes]:

@@ -11,9 +11,9 @@ from typing import Any
 import orjson
 
 from dsp.core.types import NodeId
-from dsp.stream.batch import Batch
+from dsp.stream.batch import Batch, chosen
 
-__all__ = ["Owners", "split", "key_bytes"]
+__all__ = ["Owners", "split", "divided", "key_bytes", "keys_of", "rows_of", "weight"]
 
 MOST_REMEMBERED = 100_000
 
@@ -44,14 +44,15 @@ class Owners:
         owner = self._remembered.get(key)
         if owner is None:
             data = key_bytes(key)
-            owner = max(self._names, key=lambda pair: _weight(data, pair[1]))[0]
+            owner = max(self._names, key=lambda pair: weight(data, pair[1]))[0]
             if len(self._remembered) >= MOST_REMEMBERED:
                 self._remembered.clear()
             self._remembered[key] = owner
         return owner
 
 
-def _weight(key: bytes, name: bytes) -> bytes:
+def weight(key: bytes, name: bytes) -> bytes:
+    """Give the number of a key and an instance; the owner has the largest."""
     return blake2b(key, digest_size=8, key=name[:64]).digest()
 
 
@@ -59,19 +60,34 @@ def split(batch: Batch, key: Callable[[Any], Any], owners: Owners) -> dict[NodeI
     """Split a batch by the owners of its keys, keeping the order within each part."""
     if len(owners.instances) == 1:
         return {owners.instances[0]: batch}
-    parts: dict[NodeId, tuple[list[int], list[Any], list[int]]] = {}
-    rows = isinstance(batch.values, list)
-    values = batch.values if isinstance(batch.values, list) else batch.values.to_pylist()
     of = owners.of
-    for place, (value, each) in enumerate(zip(values, batch.ids, strict=True)):
-        owner = of(key(value))
-        part = parts.get(owner)
-        if part is None:
-            part = parts[owner] = ([], [], [])
-        part[0].append(place)
-        part[1].append(value)
-        part[2].append(each)
+    return divided(batch, [of(key(value)) for value in rows_of(batch)])
+
+
+def rows_of(batch: Batch) -> list[Any]:
+    """Give the values of a batch one by one, also if they are columns."""
+    values = batch.values
+    return values if isinstance(values, list) else values.to_pylist()
+
+
+def keys_of(batch: Batch, key: Callable[[Any], Any]) -> list[bytes]:
+    """Give the bytes of the key of every record."""
+    return [key_bytes(key(value)) for value in rows_of(batch)]
+
+
+def divided(batch: Batch, targets: Sequence[NodeId]) -> dict[NodeId, Batch]:
+    """Divide a batch among those who get its records, keeping the order within each part."""
+    places: dict[NodeId, list[int]] = {}
+    for place, target in enumerate(targets):
+        mine = places.get(target)
+        if mine is None:
+            places[target] = [place]
+        else:
+            mine.append(place)
+    if len(places) == 1:
+        return {next(iter(places)): batch.part(0, len(targets))}
+    ids, born = batch.ids, batch.born
     return {
-        owner: Batch(kept if rows else batch.values.take(places), ids, batch.born)  # type: ignore[union-attr]
-        for owner, (places, kept, ids) in parts.items()
+        target: Batch(chosen(batch.values, mine), [ids[place] for place in mine], born)
+        for target, mine in places.items()
     }

@@ -1,0 +1,1 @@
+"""Load balancing: sketches of what records cost, OSG of paper 002, and what is better than it."""

@@ -1,0 +1,98 @@
+"""Which cell of each row of a sketch a key belongs to.
+
+Theory: a key is taken to 64 bits first, then every row maps those to a column by a function of its
+own from a strongly universal family (pair-multiply-shift): two different keys share a cell of a row
+with probability at most 1/columns, up to a part in 2**32 where the columns are no power of two.
+Keys of up to 7 bytes keep all that tells them apart; longer ones are hashed with the seed, and two
+of them are the same in 64 bits once in 2**64. Nothing depends on the process that asks.
+"""
+
+from collections.abc import Sequence
+from hashlib import blake2b
+
+from dsp.core.randomness import derive_random
+from dsp.errors import MissingExtraError
+
+try:
+    import numpy as np
+    from numpy.typing import NDArray
+except ModuleNotFoundError as error:
+    raise MissingExtraError("balance", "a sketch of what records cost") from error
+
+__all__ = ["Cells", "HashFamily", "fingerprint", "np"]
+
+Cells = NDArray[np.intp]
+"""Places in a flattened matrix: a row for each row of the sketch, a column for each key."""
+
+SHORT = 7
+HALF = np.uint64(32)
+LOW = np.uint64(0xFFFF_FFFF)
+# Keys whose cells are remembered. All are forgotten when there are more: it costs time, no more.
+REMEMBERED = 1 << 15
+
+
+def fingerprint(key: bytes, secret: bytes) -> int:
+    """Give 64 bits that tell a key from others, the same in every process."""
+    length = len(key)
+    if length <= SHORT:
+        return length << 56 | int.from_bytes(key, "little")
+    return int.from_bytes(blake2b(key, digest_size=8, key=secret).digest(), "little")
+
+
+class HashFamily:
+    """One hash function for each row of a sketch, drawn by a seed.
+
+    Args:
+        rows: functions.
+        columns: values of each.
+        seed: other seeds draw other functions.
+    """
+
+    def __init__(self, rows: int, columns: int, seed: int = 0) -> None:
+        if rows < 1 or not 1 <= columns < 1 << 32:
+            raise ValueError(f"a sketch of {rows} rows and {columns} columns makes no sense")
+        self.rows, self.columns, self.seed = rows, columns, seed
+        random = derive_random(seed, "sketch", rows, columns)
+        self._secret = random.getrandbits(128).to_bytes(16, "little")
+        drawn = [[random.getrandbits(64) for _ in range(3)] for _ in range(rows)]
+        numbers = np.array(drawn, dtype=np.uint64)
+        self._first, self._second, self._third = (numbers[:, i : i + 1] for i in range(3))
+        self._offsets = (np.arange(rows, dtype=np.uint64) * np.uint64(columns))[:, None]
+        self._slots: dict[bytes, int] = {}
+        self._table = np.empty((64, rows), dtype=np.intp)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, HashFamily):
+            return NotImplemented
+        return (self.rows, self.columns, self.seed) == (other.rows, other.columns, other.seed)
+
+    def __hash__(self) -> int:
+        raise TypeError("a hash family is not a key")
+
+    def cells(self, keys: Sequence[bytes]) -> Cells:
+        """Give the cell of every key in every row."""
+        slots = self._slots
+        places = [slots.get(key) for key in keys]
+        if None in places:
+            fresh = dict.fromkeys(key for key in keys if key not in slots)
+            if len(slots) + len(fresh) > REMEMBERED:
+                slots.clear()
+                fresh = dict.fromkeys(keys)
+            self._learn(list(fresh))
+            places = [slots[key] for key in keys]
+        return self._table[np.array(places, dtype=np.intp)].T
+
+    def _learn(self, keys: list[bytes]) -> None:
+        start, end = len(self._slots), len(self._slots) + len(keys)
+        if end > len(self._table):
+            larger = np.empty((max(end, 2 * len(self._table)), self.rows), dtype=np.intp)
+            larger[:start] = self._table[:start]
+            self._table = larger
+        self._table[start:end] = self._hashed(keys).T
+        self._slots.update(zip(keys, range(start, end), strict=True))
+
+    def _hashed(self, keys: list[bytes]) -> Cells:
+        prints = np.array([fingerprint(key, self._secret) for key in keys], dtype=np.uint64)
+        mixed = (self._first + (prints >> HALF)) * (self._second + (prints & LOW)) + self._third
+        columns = ((mixed >> HALF) * np.uint64(self.columns)) >> HALF
+        return (columns + self._offsets).astype(np.intp)

@@ -1,0 +1,1 @@
+"""``dsp lab coordination``: scaling at once, and under mutual exclusion."""
