@@ -52,7 +52,9 @@ class SessionConfig(Section):
         ),
     )
     coalesce_bytes: int = Field(
-        default=120 * _KIB,
+        # More than an endpoint lets a task send before others have a turn: what is sent in one turn
+        # is one segment, not a large one and a small one.
+        default=160 * _KIB,
         ge=0,
         le=1024 * _KIB,
         description=(

@@ -254,7 +254,8 @@ def pandas_udf(
     dsp_pandas_udf.__name__ = task.operator.name
     # Spark reads the hints, and wants types, not their names.
     dsp_pandas_udf.__annotations__ = {"columns": Iterator[pd.Series], "return": Iterator[pd.Series]}
-    return functions.pandas_udf(dsp_pandas_udf, returned).asNondeterministic()
+    make: Any = functions.pandas_udf  # type: ignore[attr-defined]  # it is exported in passing
+    return make(dsp_pandas_udf, returned).asNondeterministic()
 
 
 # -- on the driver ------------------------------------------------------------------------------

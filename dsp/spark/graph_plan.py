@@ -253,7 +253,7 @@ def _unsendable(what: object) -> str:
     from pyspark import cloudpickle
 
     try:
-        cloudpickle.dumps(what)
+        cloudpickle.dumps(what)  # type: ignore[no-untyped-call]
     except Exception as error:  # whatever the parts of it raise
         return f"{type(error).__name__}: {error}"
     return ""

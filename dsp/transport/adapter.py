@@ -157,11 +157,7 @@ class AdapterTransport(Transport, Generic[LinkT]):
             self._room(lane)
 
     def is_full(self, to: NodeId, lane: Lane) -> bool:
-        """Tell whether a frame would only wait here; then ``when_moved`` is worth waiting for.
-
-        A layer above that has a queue of its own keeps frames there meanwhile: twice as much memory
-        is touched if they wait in two places.
-        """
+        """Tell a layer above that has a queue of its own whether a frame would only wait here."""
         return False
 
     def when_moved(self, callback: Callable[[], None]) -> None:

@@ -16,7 +16,7 @@ import zmq
 from dsp.core.types import Lane, NodeId, Peer
 from dsp.testing.contract.harness import check, numbered, numbers
 from dsp.transport.zmq.address import Address
-from dsp.transport.zmq.wire import MAX_MESSAGE_BYTES, Hello, Kind, encode_hello, head
+from dsp.transport.zmq.wire import MAX_MESSAGE_BYTES, Hello, Kind, encode_hello, head, split_head
 from tests.contract.zmq_trouble import MeshHarness, MeshSessions, hello, stranger
 
 HALF_OPEN = 1000
@@ -101,8 +101,20 @@ class TestStrangers(MeshHarness):
             [head(Kind.LAST_PIECE, Lane.CONTROL), b"x"],
             [head(Kind.WELCOME, Lane.DATA), b""],
             [head(Kind.LAST_PIECE, Lane.DATA), b"x", b"y"],
+            [head(Kind.SPLIT, Lane.DATA), b"rest"],
+            [split_head(b"start", Lane.CONTROL), b"rest"],
+            [split_head(b"start", Lane.DATA), b"rest", b"more"],
+            [split_head(bytes(1000), Lane.DATA), b"rest"],
         ):
             await self.rejects([hello(), nonsense], "bad message", None)
+
+    @check
+    async def test_a_frame_in_two_parts_is_put_together_for_who_reads_it(self) -> None:
+        async with self.serving() as tried, stranger(zmq.DEALER, tried) as socket_:
+            await socket_.send_multipart(hello())
+            await socket_.send_multipart([split_head(b"start, ", Lane.DATA), b"rest"])
+            await socket_.send_multipart([split_head(b"start", Lane.DATA), b""])
+            assert await self.payloads(tried, Lane.DATA, 2) == [b"start, rest", b"start"]
 
     @check
     async def test_random_bytes(self) -> None:

@@ -11,7 +11,8 @@ import pytest
 from typer.testing import CliRunner
 
 from dsp.cli.app import app
-from tests.test_documentation import ROOT, blocks, matches
+from tests.test_documentation import blocks, matches
+from tools.documentation import ROOT
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

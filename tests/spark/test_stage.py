@@ -314,7 +314,7 @@ def test_waiting_batches_go_into_a_job_together_and_all_are_acknowledged() -> No
 
     made = stage(dear, in_flight=1)
     body = Watched(
-        made._recipe, made._settings, in_flight=1, most_records=made.most_records, longest=0.5
+        made.recipe, made._settings, in_flight=1, most_records=made.most_records, longest=0.5
     )
     out, _, app = through(body, trips(20_000), batch_records=100)
     assert by_id(out) == wanted(20_000)

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from dsp._pb.session_pb2 import SessionSegment, SessionWindow
 from dsp.core.session.segments import Segment, SegmentKind, Window
-from dsp.core.session.wire import PAYLOAD_OVERHEAD, SEGMENT_OVERHEAD, SegmentCodec
+from dsp.core.session.wire import PAYLOAD_OVERHEAD, SEGMENT_OVERHEAD, SegmentCodec, split
 from dsp.errors import CodecError
 
 CODEC = SegmentCodec()
@@ -33,6 +33,38 @@ def test_round_trip(segment: Segment) -> None:
     data = CODEC.encode(segment)
     assert CODEC.decode(data) == segment
     assert CODEC.encode(CODEC.decode(data)) == data
+
+
+@given(epochs, epochs, epochs, st.binary(max_size=300))
+def test_a_split_segment_is_the_same_bytes(
+    epoch: int, peer_epoch: int, number: int, payload: bytes
+) -> None:
+    segment = Segment(SegmentKind.DATA, epoch, peer_epoch, number, (payload,))
+    halves = split(segment, 0)
+    assert halves is not None
+    assert halves[1] is payload
+    assert b"".join(halves) == CODEC.encode(segment)
+    assert CODEC.decode_split(*halves) == segment
+
+
+@given(segments, st.integers(0, 40))
+def test_a_segment_is_read_wherever_it_is_split(segment: Segment, at: int) -> None:
+    data = CODEC.encode(segment)
+    assert CODEC.decode_split(data[:at], data[at:]) == segment
+
+
+def test_only_large_payloads_are_split_off() -> None:
+    whole = Segment(SegmentKind.DATA, 1, 2, 3, (bytes(10),))
+    assert split(whole, 10) is not None
+    assert split(whole, 11) is None
+    assert split(whole._replace(payloads=(bytes(10), bytes(10))), 10) is None
+    assert split(Segment(SegmentKind.HELLO, 1, 2), 0) is None
+
+
+@given(st.binary(max_size=60), st.binary(max_size=60))
+def test_any_two_parts_decode_or_are_refused(start: bytes, payload: bytes) -> None:
+    with suppress(CodecError):
+        assert CODEC.decode_split(start, payload) == CODEC.decode(start + payload)
 
 
 @given(st.binary(max_size=200))
