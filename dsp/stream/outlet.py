@@ -110,8 +110,7 @@ class Outlet:
 
     def waiting(self, operator: str) -> int:
         """Records for an operator that none of its instances has begun to work on."""
-        gathering = self._gatherings.get(operator)
-        waiting = gathering.records if gathering is not None else 0
+        waiting = self._distributions[operator].records
         for name in self._instance.routes(operator):
             if (account := self._accounts.get(name)) is not None:
                 waiting += account.records
