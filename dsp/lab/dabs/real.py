@@ -27,10 +27,8 @@ from dsp.stream.pipeline import Pipeline, Stream
 from dsp.stream.sinks.base import Sink
 from dsp.stream.sources.base import Chunk, Position, Source, SourceContext
 from dsp.stream.spawners import SpawnRequest
-from dsp.testing.host import Host
+from dsp.testing import Host, LinkConditions, World
 from dsp.testing.pipelines import WorldSpawner
-from dsp.testing.world import World
-from dsp.transport.sim.conditions import LinkConditions
 
 __all__ = ["run_in_world", "run_on_processes", "application"]
 
