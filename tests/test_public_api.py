@@ -44,7 +44,7 @@ PUBLIC: dict[str, str] = {
     "dsp.scaling.wire": "ScaleCodec to_envelope from_envelope",
     "dsp.scaling.deciders": """Observation Report Decision Stay STAY Duplicate Leave Retire Decider
         Thresholds Probabilistic Ranked Centralised Threshold Bounds Bounded DECIDERS
-        make_decider configured_decider""",
+        make_decider configured_decider Watcher Proactive AutoscalePlus proactive_settings""",
     "dsp.scaling.service": "Scalable ScaleRequest ScaleTrigger TriggerCounts",
     "dsp.mutex.service": "Entry GroupMutex RoutedMutex open_mutex",
     "dsp.mutex.fence": "Fence",

@@ -78,9 +78,9 @@ def test_faults_have_their_paths(tmp_path: Path) -> None:
         tmp_path,
     ) == [
         "dsp.toml:2: scaling.target: 0.7 is below low (0.75) (raise it or lower low)",
-        "dsp.toml:3: scaling.decider: must be 'probabilistic', 'secure', 'ranked', 'centralised' "
-        "or 'threshold', got 'best' (allowed: 'probabilistic', 'secure', 'ranked', "
-        "'centralised', 'threshold')",
+        "dsp.toml:3: scaling.decider: must be 'probabilistic', 'secure', 'ranked', 'centralised', "
+        "'threshold' or 'autoscale+', got 'best' (allowed: 'probabilistic', 'secure', 'ranked', "
+        "'centralised', 'threshold', 'autoscale+')",
         "dsp.toml:5: scaling.maximum: 4 is below minimum (5) (raise it or lower minimum)",
         "dsp.toml:7: scaling.operators.map.high: 0.5 is below target (0.7) (raise it or lower "
         "target)",
