@@ -70,6 +70,7 @@ class Offer:
         self.began = time.perf_counter()
         self.count = count
         self._taken = 0
+        self.ended = self.began
         self.latencies: list[float] = []
 
     def due(self, number: int) -> float:
@@ -89,7 +90,7 @@ class Offer:
 
     def seen(self, ids: Any) -> None:  # noqa: ANN401 - a column of numbers of trips
         """All that came of the batches with these trips is there."""
-        now = time.perf_counter()
+        self.ended = now = time.perf_counter()
         numbers = np.unique(np.asarray(ids) // BATCH)
         self.latencies += [now - self.due(int(number)) for number in numbers]
 
