@@ -109,7 +109,7 @@ def test_merging_is_seeing_both(one: list[bytes], other: list[bytes]) -> None:
 
 
 def test_other_functions_are_not_merged() -> None:
-    with pytest.raises(ValueError, match="seed 2 cannot be merged into .* seed 1"):
+    with pytest.raises(ValueError, match=r"seed 2 cannot be merged into .* seed 1"):
         CountMin.sized(0.1, 0.1, 1).merge(CountMin.sized(0.1, 0.1, 2))
 
 
