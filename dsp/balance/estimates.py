@@ -12,7 +12,31 @@ from dsp.balance.hashing import HashFamily, np
 from dsp.balance.sketch import CountMin, Matrix, Values
 from dsp.errors import CodecError
 
-__all__ = ["Costs"]
+__all__ = ["Costs", "Estimator"]
+
+
+class Estimator:
+    """Reads estimates of several pairs of sketches at once: one by one they cost far more.
+
+    Args:
+        several: with the same hash functions; later changes of them are not seen.
+    """
+
+    def __init__(self, several: "Sequence[Costs]") -> None:
+        self._family = several[0].family
+        self._counts = np.stack([each.counts.matrix.reshape(-1) for each in several])
+        self._seconds = np.stack([each.seconds.matrix.reshape(-1) for each in several])
+        self._means = np.array([[each.mean] for each in several])
+
+    def estimate(self, keys: Sequence[bytes]) -> Matrix:
+        """Give what a record of each key is likely to take, a row for each pair of sketches."""
+        cells = self._family.cells(keys)
+        counts, seconds = self._counts[:, cells], self._seconds[:, cells]
+        row = counts.argmin(axis=1)[:, None, :]
+        least = np.take_along_axis(counts, row, 1)[:, 0]
+        taken = np.take_along_axis(seconds, row, 1)[:, 0]
+        known = least > 0.0
+        return np.where(known, taken / np.where(known, least, 1.0), self._means)
 
 
 class Costs:
@@ -43,12 +67,7 @@ class Costs:
 
         As in paper 002, of the cell that was counted least: it is the one with the fewest others.
         """
-        cells = self.family.cells(keys)
-        counts, seconds = self.counts.at(cells), self.seconds.at(cells)
-        row, column = counts.argmin(axis=0), np.arange(len(keys))
-        least = counts[row, column]
-        known = least > 0.0
-        return np.where(known, seconds[row, column] / np.where(known, least, 1.0), self.mean)
+        return Estimator([self]).estimate(keys)[0]
 
     def ratios(self) -> Matrix:
         """Give the snapshot of the paper: seconds by count, 0 where nothing was counted."""

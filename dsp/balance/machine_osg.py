@@ -27,7 +27,7 @@ from enum import Enum
 from heapq import heapify, heapreplace
 from typing import Final, assert_never, cast
 
-from dsp.balance.estimates import Costs
+from dsp.balance.estimates import Costs, Estimator
 from dsp.balance.events import (
     Assign,
     Departing,
@@ -40,7 +40,7 @@ from dsp.balance.events import (
     SchedulerEvent,
     Worked,
 )
-from dsp.balance.hashing import HashFamily
+from dsp.balance.hashing import HashFamily, np
 from dsp.balance.settings import BalanceSettings
 from dsp.core.machine import Cancelled, PeerAppeared, PeerLost, Received, Reject, SendFailed, Tick
 from dsp.core.types import NodeId
@@ -106,6 +106,7 @@ class OsgScheduler:
         self._ways: dict[NodeId, _Way] = {name: _Way() for name in instances}
         self._costs: dict[NodeId, Costs] = {}
         self._estimates: dict[bytes, list[float]] = {}
+        self._estimator: Estimator | None = None
         self.status = SchedulerState.ROUND_ROBIN
         self._epoch = 0
         self._next = 0
@@ -144,7 +145,7 @@ class OsgScheduler:
                     return [Reject(sender, str(error))]
                 way.matrices = message
                 self._costs[sender] = costs
-                self._estimates.clear()
+                self._forget_estimates()
                 if self.status is not SchedulerState.ROUND_ROBIN or self._is_informed:
                     self._synchronise()
             case Reply(epoch, difference):
@@ -182,13 +183,13 @@ class OsgScheduler:
             return
         least = min((way.load for way in self._ways.values()), default=0.0)
         self._ways[peer] = _Way(base=least, load=least)
-        self._estimates.clear()
+        self._forget_estimates()
 
     def _lose(self, peer: NodeId) -> None:
         if self._ways.pop(peer, None) is None:
             return
         self._costs.pop(peer, None)
-        self._estimates.clear()
+        self._forget_estimates()
         if not self._ways:
             # Whoever comes next is met as at the start.
             self.status = SchedulerState.ROUND_ROBIN
@@ -251,14 +252,28 @@ class OsgScheduler:
         if len(known) + len(fresh) > REMEMBERED:
             known.clear()
             fresh = list(dict.fromkeys(keys))
-        tables = {name: costs.estimate(fresh).tolist() for name, costs in self._costs.items()}
-        if len(tables) < len(self._ways):
-            # For newcomers: what a record costs the others on average.
-            mean = [sum(each) / len(each) for each in zip(*tables.values(), strict=True)]
-            tables = {name: tables.get(name, mean or [0.0] * len(fresh)) for name in self._ways}
-        columns = [tables[name] for name in self._ways]
-        known.update(zip(fresh, map(list, zip(*columns, strict=True)), strict=True))
+        known.update(zip(fresh, self._read(fresh), strict=True))
         return [known[key] for key in keys]
+
+    def _read(self, keys: Sequence[bytes]) -> list[list[float]]:
+        """Read from the matrices what each key costs at each instance."""
+        if not self._costs:
+            return [[0.0] * len(self._ways) for _ in keys]
+        if self._estimator is None:
+            self._estimator = Estimator(list(self._costs.values()))
+        table = self._estimator.estimate(keys)
+        if len(self._costs) < len(self._ways) or list(self._costs) != list(self._ways):
+            places = {name: place for place, name in enumerate(self._costs)}
+            mean = table.mean(axis=0)  # for newcomers: what a record costs the others
+            table = np.stack(
+                [table[places[name]] if name in places else mean for name in self._ways]
+            )
+        rows: list[list[float]] = table.T.tolist()
+        return rows
+
+    def _forget_estimates(self) -> None:
+        self._estimates.clear()
+        self._estimator = None
 
     # -- for drivers and explorers --------------------------------------------------------
 
@@ -302,7 +317,7 @@ class OsgScheduler:
             for name, way in self._ways.items()
             if way.matrices is not None
         }
-        self._estimates.clear()
+        self._forget_estimates()
 
     def describe(self) -> Mapping[str, object]:
         """A small summary for logs and bug reports."""
