@@ -24,8 +24,8 @@ class BalanceConfig(Section):
         gt=0.0,
         lt=1.0,
         description=(
-            "Precision of sketches, as a share of all records: a cell is shared by this part of "
-            "the keys. Smaller tells more keys apart, and makes larger messages."
+            "Share of the keys that have a cell of a sketch in common: its precision. "
+            "Smaller tells more keys apart, and makes larger messages."
         ),
     )
     delta: float = Field(
@@ -33,7 +33,7 @@ class BalanceConfig(Section):
         gt=0.0,
         lt=1.0,
         description=(
-            "Probability with which an estimate misses the precision. Smaller is surer, and makes "
+            "Share of the estimates that miss the precision, at most. Smaller is surer, and makes "
             "more rows."
         ),
     )
@@ -57,7 +57,7 @@ class BalanceConfig(Section):
         ge=0.0,
         le=10.0,
         description=(
-            "Relative error between two looks up to which costs are stable (mu of paper 002). "
+            "Share by which costs differ between two looks and are stable still (mu of paper 002). "
             "Larger leaves round-robin sooner, with rougher estimates."
         ),
     )

@@ -125,7 +125,7 @@ class ScaleRules(Section):
         gt=0.0,
         le=1.0,
         description=(
-            "For autoscale+: it scales in below this share of the present number of instances. "
+            "Share of the present number of instances below which autoscale+ scales in. "
             "Near 0 it keeps them until there is hardly any load; above margin it frees them at "
             "once, and creates them anew when the load wavers; the paper's value is 0.8."
         ),
@@ -135,7 +135,7 @@ class ScaleRules(Section):
         gt=0.0,
         le=1.0,
         description=(
-            "For autoscale+: share of its reserved CPU that a new number of instances counts on. "
+            "Share of its reserved CPU that a new number of instances counts on, by autoscale+. "
             "Lower creates more of them, and acts less often; the paper's value is 0.3."
         ),
     )
@@ -144,7 +144,7 @@ class ScaleRules(Section):
         ge=0.0,
         lt=1.0,
         description=(
-            "For autoscale+: share of the CPU in use that it counts on besides what is free. "
+            "Share of the CPU in use that autoscale+ counts on besides what is free. "
             "Higher believes in the present use; lower expects to lose it to others."
         ),
     )
@@ -153,7 +153,7 @@ class ScaleRules(Section):
         gt=0.0,
         le=1.0,
         description=(
-            "For autoscale+: share of a core that is reserved for an instance. Lower where several "
+            "Share of a core that is reserved for an instance, by autoscale+. Lower where several "
             "instances have to share a core; it creates more of them then."
         ),
     )

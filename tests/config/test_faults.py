@@ -82,12 +82,12 @@ def test_error_is_a_config_error_and_can_be_pickled() -> None:
     ("overrides", "line"),
     [
         ({"transprot": {}}, "overrides: transprot: unknown key (did you mean transport?)"),
-        ({"zzz": 1}, "overrides: zzz: unknown key (allowed: node, transport, stream, scaling)"),
+        ({"zzz": 1}, "overrides: zzz: unknown key (allowed: node, transport, stream, scaling, balance)"),
         ({"node": {"ID": "a"}}, "overrides: node.ID: unknown key (did you mean id?)"),
         ({"node": {7: "a"}}, "overrides: node.7: unknown key (allowed: id)"),
         (
             {"a\nb": 1},
-            r"overrides: 'a\nb': unknown key (allowed: node, transport, stream, scaling)",
+            r"overrides: 'a\nb': unknown key (allowed: node, transport, stream, scaling, balance)",
         ),
         ({"node": None}, "overrides: node: must be a table, got None (its keys: id)"),
         ({"node": ["id"]}, "overrides: node: must be a table, got ['id'] (its keys: id)"),
@@ -125,7 +125,7 @@ def test_words(overrides: Mapping[str, object], line: str) -> None:
 def test_overrides_must_be_a_table() -> None:
     found = examine(env={}, overrides=[1]).faults  # type: ignore[arg-type]
     assert [str(fault) for fault in found] == [
-        "overrides: must be a table, got [1] (its keys: node, transport, stream, scaling)"
+        "overrides: must be a table, got [1] (its keys: node, transport, stream, scaling, balance)"
     ]
 
 

@@ -57,10 +57,10 @@ def test_every_setting_has_description_default_and_bounds(setting: Setting) -> N
     assert "default" in schema
     if schema.get("type") in ("integer", "number"):
         assert "minimum" in schema or "exclusiveMinimum" in schema
-        assert "maximum" in schema
+        assert "maximum" in schema or "exclusiveMaximum" in schema
         units = (
             *("Frames", "Bytes", "Records", "Times", "Seconds", "Milliseconds"),
-            *("Copies", "Share", "Instances"),
+            *("Copies", "Share", "Instances", "Processes", "Seed"),
         )
         assert str(schema["description"]).startswith(units)
 
