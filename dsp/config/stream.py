@@ -129,8 +129,8 @@ class StreamConfig(Section):
         ge=0,
         le=16,
         description=(
-            "Processes that each process of an elastic operator keeps in reserve: started, with "
-            "everything imported, and waiting to become a sibling. With one a newcomer starts "
+            "Instances that each process of an elastic operator keeps in reserve: processes that "
+            "have imported everything and wait to become siblings. With one a newcomer starts "
             "several times sooner; each takes about 40 MiB, and a second of CPU after each use."
         ),
     )
