@@ -123,6 +123,30 @@ for scheme, entry in known_schemes().items():
     run(BLOCKER + program)
 
 
+def test_a_grouping_names_the_extra_that_it_needs() -> None:
+    program = """
+import dsp
+from dsp.errors import MissingExtraError
+stream = dsp.Pipeline("p").source([1])
+stream.grouped("adaptive"), stream.grouped("partial-key", key=int)
+for grouping in ("adaptive", "osg"):
+    try:
+        stream.grouped(grouping, key=int)
+    except MissingExtraError as error:
+        print(error)
+try:
+    import dsp.balance.sketch
+except MissingExtraError as error:
+    print(error)
+"""
+    needs = "needs the extra 'balance': pip install 'dsp[balance]'"
+    assert run(BLOCKER + program).splitlines() == [
+        f"grouping 'adaptive' with a key {needs}",
+        f"grouping 'osg' with a key {needs}",
+        f"a sketch of what records cost {needs}",
+    ]
+
+
 def test_import_of_the_package_loads_no_third_party_module_and_no_asyncio() -> None:
     # A bound on time would depend on the machine; what takes the time is what is imported.
     # bench/import_time.py measures it.
