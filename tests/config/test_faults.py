@@ -82,7 +82,10 @@ def test_error_is_a_config_error_and_can_be_pickled() -> None:
     ("overrides", "line"),
     [
         ({"transprot": {}}, "overrides: transprot: unknown key (did you mean transport?)"),
-        ({"zzz": 1}, "overrides: zzz: unknown key (allowed: node, transport, stream, scaling, balance)"),
+        (
+            {"zzz": 1},
+            "overrides: zzz: unknown key (allowed: node, transport, stream, scaling, balance)",
+        ),
         ({"node": {"ID": "a"}}, "overrides: node.ID: unknown key (did you mean id?)"),
         ({"node": {7: "a"}}, "overrides: node.7: unknown key (allowed: id)"),
         (
