@@ -67,7 +67,8 @@ class Costs:
 
         As in paper 002, of the cell that was counted least: it is the one with the fewest others.
         """
-        return Estimator([self]).estimate(keys)[0]
+        estimates: Values = Estimator([self]).estimate(keys)[0]
+        return estimates
 
     def ratios(self) -> Matrix:
         """Give the snapshot of the paper: seconds by count, 0 where nothing was counted."""

@@ -1,5 +1,6 @@
 """AUTOSCALE+: regressions, windows, the paper's equations, and siblings that act together."""
 
+from collections.abc import Callable
 from math import exp, log
 from random import Random
 
@@ -24,7 +25,7 @@ from dsp.scaling.regression import best_model
 from dsp.scaling.usable import CpuUse, capacity, reserved_capacity, usable_cpu
 
 TIMES = [0.5 * n for n in range(20)]
-CURVES = {
+CURVES: dict[str, Callable[[float], float]] = {
     "linear": lambda t: 3 + 2 * t,
     "logarithmic": lambda t: 5 + 3 * log(t + 0.5),
     "exponential": lambda t: 2 * exp(0.3 * t),
