@@ -63,6 +63,7 @@ class Reporter:
             "instances": living,
             "over": over,
             "events": [],
+            "steps": [],
             "faults": [],
         }
 
@@ -84,6 +85,12 @@ class Reporter:
             "repeats": repeats,
             "unacknowledged": max(0, read - dealt_with) if is_source else 0,
             "again": 0,
+            "hanging": 0,
+            "active_since": None,
+            "scale_messages": 0,
+            "coordination_messages": 0,
+            "refused": 0,
+            "unfinished": 0,
             "processed": rate,
             "arrivals": rate,
             "queue": 0,
