@@ -219,7 +219,7 @@ def _table(content: Any, session: Any) -> "DataFrame":  # noqa: ANN401
 
 def _of_session(function: Any, session: Any) -> Any:  # noqa: ANN401
     """Give a UDF for a session: those of Spark Connect are of a kind of their own."""
-    if not hasattr(session, "client") or "connect" in type(function).__module__:
+    if ".connect." not in type(session).__module__ or "connect" in type(function).__module__:
         return function
     from pyspark.sql.connect.udf import _create_udf
 

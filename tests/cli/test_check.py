@@ -61,7 +61,7 @@ def test_every_fault_on_a_line(file: Path) -> None:
 def test_forced_colours_do_not_break_a_pipe(file: Path) -> None:
     file.write_text("x = 1\n")
     result = dsp("check", "dsp.toml", FORCE_COLOR="1")
-    known = "node, transport, stream, scaling"
+    known = "node, transport, stream, scaling, balance"
     assert result.stdout == f"dsp.toml:1: x: unknown key (allowed: {known})\n"
 
 

@@ -67,7 +67,10 @@ def test_check_exit_codes(tmp_path: Path) -> None:
     assert dsp("check", "good.toml", cwd=tmp_path).returncode == 0
     done = dsp("check", "bad.toml", cwd=tmp_path)
     assert done.returncode == 1
-    assert done.stdout == "bad.toml:1: x: unknown key (allowed: node, transport, stream, scaling)\n"
+    assert (
+        done.stdout
+        == "bad.toml:1: x: unknown key (allowed: node, transport, stream, scaling, balance)\n"
+    )
 
 
 @pytest.mark.parametrize("name", ["typer", "rich"])

@@ -59,6 +59,7 @@ def doubled(value: dict[str, int]) -> dict[str, int]:
     return {"n": value["n"] * 2}
 
 
+@pytest.mark.verify  # by itself: the connector has to be there when Java starts
 @pytest.mark.timeout(300)
 def test_from_topic_to_topic(kafka_broker: KafkaBroker | ExternalBroker, tmp_path: Path) -> None:
     bootstrap = kafka_broker.bootstrap

@@ -86,9 +86,9 @@ async def test_records_that_fail_are_dead_letters(
     assert watched.done > BATCHES
 
 
-async def test_more_may_come_out_than_there_is_room_for(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_more_may_come_out_than_there_is_room_for() -> None:
     """What comes after is not done at once, and takes less than comes of one batch."""
-    watched, out = Watched(monkeypatch), dsp.Collector()
+    out = dsp.Collector()
     pipeline = dsp.Pipeline("many")
 
     async def later(values: list[int]) -> list[int]:
@@ -100,7 +100,6 @@ async def test_more_may_come_out_than_there_is_room_for(monkeypatch: pytest.Monk
     async with dsp.run(pipeline, config()) as app:
         await app.join()
     assert sorted(out.values) == [n for n in range(BATCHES) for _ in range(40)]
-    assert watched.pending
 
 
 async def test_a_sink_that_breaks_ends_the_run(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -53,7 +53,7 @@ def choose_operator(graph: Graph, name: str | None) -> str:
     elastic = [
         each.name
         for each in line_of(graph)
-        if each.elastic and each.kind not in (Kind.SOURCE, Kind.SINK)
+        if each.elastic and each.maximum != 1 and each.kind not in (Kind.SOURCE, Kind.SINK)
     ]
     if name is not None:
         if name not in elastic:
