@@ -94,6 +94,7 @@ def check(folder: Path, kills: int, *, stop: bool) -> None:
     assert numbers(folder) == wanted()
 
 
+@pytest.mark.verify
 @pytest.mark.timeout(600)
 def test_killed_twice_in_mid_stream(tmp_path: Path) -> None:
     check(tmp_path, 2, stop=False)
