@@ -63,9 +63,18 @@ class ThreadRunner:
     Args:
         threads: how many calls may be under way at the same time.
         inline_time: seconds that a call on the loop may take; 0 to use threads always.
+        clock: tells the time, in seconds, on any thread.
     """
 
-    def __init__(self, threads: int, name: str, inline_time: float = 0.0) -> None:
+    def __init__(
+        self,
+        threads: int,
+        name: str,
+        inline_time: float = 0.0,
+        *,
+        clock: Callable[[], float] = perf_counter,
+    ) -> None:
+        self._clock = clock
         self._pool = ThreadPoolExecutor(threads, thread_name_prefix=f"dsp {name}")
         self._inline_time = inline_time if threads == 1 else 0.0
         # Seconds per record. A thread that waits for another one looks slow, so the quickest call
@@ -85,15 +94,20 @@ class ThreadRunner:
         if self.is_short(records):
             return self.here(work, records)
         self._penance = max(0, self._penance - 1)
-        result, took = await asyncio.get_running_loop().run_in_executor(self._pool, _timed, work)
+        result, took = await asyncio.get_running_loop().run_in_executor(
+            self._pool, self._timed, work
+        )
         self._note(took / records)
         return result
 
     def here(self, work: Callable[[], T], records: int) -> T:
-        started = perf_counter()
-        result = work()
-        self._took(perf_counter() - started, records)
+        result, took = self._timed(work)
+        self._took(took, records)
         return result
+
+    def _timed(self, work: Callable[[], T]) -> tuple[T, float]:
+        started = self._clock()
+        return work(), self._clock() - started
 
     def is_short(self, records: int) -> bool:
         if not self._inline_time or self._penance or len(self._each) < LOOK_BACK:
@@ -164,11 +178,6 @@ class InlineRunner:
 
     async def close(self) -> None:
         pass
-
-
-def _timed(work: Callable[[], T]) -> tuple[T, float]:
-    started = perf_counter()
-    return work(), perf_counter() - started
 
 
 def make_runner(
