@@ -98,6 +98,7 @@ class ExchangeContract(ContractHarness):
             await a.send(b.contact, b"hello", lane=Lane.CONTROL)
             first = await self.soon(b.receive(Lane.CONTROL), "PeerUp")
             assert first == PeerUp(a.contact)
+            assert (await self.next_frame(b, Lane.CONTROL)).payload == b"hello"
 
     @check
     async def test_one_receiver_per_lane(self) -> None:

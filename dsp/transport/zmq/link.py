@@ -69,8 +69,7 @@ class ZmqLink(Link):
         self._pause = FIRST_PAUSE
         self._timer: asyncio.TimerHandle | None = None
         self._resolving: asyncio.Task[None] | None = None
-        self._connected_before = False
-        self._address_works = False
+        self._connected_before = self._address_works = False
         self._cut_short = 0
         self._bye = Bye.NONE
         self._scheduled = False
@@ -130,9 +129,6 @@ class ZmqLink(Link):
         """Let go of everything."""
         self._hang_up("closed")
         self._state = LinkState.CLOSED
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer = None
         if self._resolving is not None:
             self._resolving.cancel()
 
@@ -188,16 +184,16 @@ class ZmqLink(Link):
             return
         self._fd = socket.getsockopt(zmq.FD)  # type: ignore[assignment]
         host.loop.add_reader(self._fd, host.guarded(self._ready))
-        self._arm(host.config.connect_timeout, self._too_late)
+        late = f"{self.peer} did not answer within the connect_timeout"
+        self._arm(host.config.connect_timeout, lambda: self._lost("no answer", late))
         # It may have failed already; the watch says how, soon.
         with suppress(zmq.Again):
             socket.send_multipart(encode_hello(Kind.HELLO, self.lane, host.hello()), zmq.NOBLOCK)
-
-    def _too_late(self) -> None:
-        self._lost("no answer", f"{self.peer} did not answer within the connect_timeout")
+        # libzmq signals only to who has looked, and to send may take the signal.
+        host.loop.call_soon(host.guarded(self._ready))
 
     def _lost(self, cause: str, details: str) -> None:
-        """This attempt or connection is over: try again after a pause, if there is a reason to."""
+        """This attempt or connection is over: try again after a pause."""
         self._host.retried(cause, f"{self.peer} on {self.lane.value}: {details}")
         self._hang_up(details)
         self._again(self._pause * self._random.uniform(0.5, 1.0))
@@ -321,6 +317,8 @@ class ZmqLink(Link):
             try:
                 parts = self._pipe.socket.recv_multipart(zmq.NOBLOCK)
             except zmq.Again:
+                if self._state is LinkState.OPEN and not self._pipe.has_room:
+                    self._later()  # to receive may have taken the signal that there is room
                 return
             try:
                 self._hear(parts)
