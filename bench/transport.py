@@ -1,6 +1,6 @@
 """Transports against the libraries below them, side by side in one run, as ratios.
 
-    python bench/transport.py [--json] [--runs 5] [--seconds 1.0] [--only zmq grpc kafka] [--sizes]
+    python bench/transport.py [--json] [--runs 9] [--seconds 1.0] [--only zmq grpc kafka] [--sizes]
                               [--loads "256 x 100 B" answers] [--contenders zmq grpc kafka]
 
 Two processes on loopback for each run; contenders take turns, so that what else the machine does
@@ -131,7 +131,7 @@ def main() -> int:
     """Measure, print a table and the goals; the exit code does not depend on them."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("--json", action="store_true", help="print JSON instead of a table")
-    parser.add_argument("--runs", type=int, default=5, help="of each load, default 5")
+    parser.add_argument("--runs", type=int, default=9, help="of each load, default 9")
     parser.add_argument("--seconds", type=float, default=1.0, help="of each run, default 1")
     parser.add_argument("--only", nargs="+", choices=KINDS, default=KINDS, help="default: all")
     parser.add_argument("--sizes", action="store_true", help="more sizes of records and frames")

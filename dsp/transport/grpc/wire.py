@@ -46,7 +46,7 @@ METHOD = "Open"
 
 MAX_NAME_BYTES = 1024
 
-PACK_BYTES = 64 * 1024
+PACK_BYTES = 320 * 1024
 """The largest pack. A larger message is a frame, without a length in front."""
 
 END = b""
