@@ -2,11 +2,13 @@
 
 import asyncio
 import socket
+import ssl
 import struct
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 from aiokafka import AIOKafkaProducer
 from aiokafka.admin import AIOKafkaAdminClient, NewTopic
@@ -38,6 +40,13 @@ def make(url: str, kafka: dict[str, Any] | None = None, **settings: Any) -> Kafk
     return KafkaTransport.from_config(config, NODE)
 
 
+def connections_to(url: str) -> list[object]:
+    """Give the connections of this process to the broker of a URL."""
+    _, _, port = url.removeprefix("kafka://").partition("/")[0].rpartition(":")
+    every = psutil.Process().net_connections("tcp")
+    return [each for each in every if each.raddr and each.raddr.port == int(port)]
+
+
 async def refusal(
     url: str,
     kafka: dict[str, Any] | None = None,
@@ -49,6 +58,8 @@ async def refusal(
         async with asyncio.timeout(40.0):
             await endpoint.start()
     await endpoint.aclose()
+    await asyncio.sleep(0)  # asyncio closes what was aborted in the next step
+    assert connections_to(url) == [], "a connection that was refused is left open"
     text = str(caught.value)
     assert "wonder-land" not in text, "a secret is printed"
     return text
@@ -67,6 +78,24 @@ async def test_somebody_listens_and_says_nothing() -> None:
         text = await refusal(url, connect_timeout=1.0)
         assert url in text
         assert "no answer from 127.0.0.1" in text
+
+
+async def test_somebody_listens_with_tls_and_says_nothing(kafka_secrets: Secrets) -> None:
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(kafka_secrets.folder / "broker.pem")
+    deaf: list[asyncio.StreamWriter] = []
+
+    async def hear(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        deaf.append(writer)
+        writer.transport.pause_reading()
+
+    async with await asyncio.start_server(hear, "127.0.0.1", 0, ssl=context) as server:
+        url = f"kafka://127.0.0.1:{server.sockets[0].getsockname()[1]}/p"
+        text = await refusal(url, kafka_secrets.settings("SECURE"), connect_timeout=1.0)
+        assert "no answer from 127.0.0.1" in text
+        for writer in deaf:
+            writer.transport.abort()
+    assert deaf
 
 
 @pytest.mark.parametrize(

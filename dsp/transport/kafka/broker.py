@@ -12,12 +12,11 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import Any
 
-from aiokafka.conn import AIOKafkaConnection, create_conn
 from aiokafka.protocol.metadata import MetadataRequest
 
 from dsp.errors import ConnectError
 from dsp.transport.kafka.errors import FAILURES, describe
-from dsp.transport.kafka.letting_go import cut
+from dsp.transport.kafka.letting_go import AbruptConnection
 
 __all__ = ["Broker"]
 
@@ -53,7 +52,7 @@ class Broker:
         self._client = client
         self._connect_timeout = connect_timeout
         self._request_timeout = request_timeout
-        self._connection: AIOKafkaConnection | None = None
+        self._connection: AbruptConnection | None = None
         self._lost = asyncio.Event()
         self._closed = False
 
@@ -68,22 +67,23 @@ class Broker:
         for address in self._hosts:
             host, _, port = address.rpartition(":")
             try:
+                connection = AbruptConnection(
+                    host.strip("[]"),
+                    int(port),
+                    client_id=self._client,
+                    request_timeout_ms=int(self._request_timeout * 1000),
+                    on_close=self._on_close,
+                    **self._options,
+                )
                 async with asyncio.timeout(share):
-                    connection = await create_conn(
-                        host.strip("[]"),
-                        int(port),
-                        client_id=self._client,
-                        request_timeout_ms=int(self._request_timeout * 1000),
-                        on_close=self._on_close,
-                        **self._options,
-                    )
+                    await connection.connect()
             except TimeoutError:
                 failures.append(TimeoutError(f"no answer from {address} within {share:.1f} s"))
             except FAILURES as error:
                 failures.append(error)
             else:
                 if self._closed:
-                    cut(connection)
+                    connection.close()
                     raise ConnectError("closed while connecting")
                 self._lost.clear()
                 self._connection = connection
@@ -165,7 +165,7 @@ class Broker:
         gone = [name for name in names if not found.get(name, {}).get("partitions")]
         report(f"the inbox is gone from the brokers: {', '.join(gone)}" if gone else None)
 
-    def _on_close(self, connection: AIOKafkaConnection, reason: object) -> None:
+    def _on_close(self, connection: AbruptConnection, reason: object) -> None:
         if connection is self._connection:
             self._connection = None
             self._lost.set()
@@ -175,4 +175,4 @@ class Broker:
         self._closed = True
         connection, self._connection = self._connection, None
         if connection is not None:
-            cut(connection)
+            connection.close()

@@ -16,6 +16,7 @@ from aiokafka.client import AIOKafkaClient
 from aiokafka.conn import AIOKafkaConnection
 
 __all__ = [
+    "AbruptConnection",
     "cut",
     "drop_producer",
     "end_producer",
@@ -78,8 +79,21 @@ def fetching_failed(consumer: AIOKafkaConsumer) -> BaseException | None:
     return error
 
 
+class AbruptConnection(AIOKafkaConnection):  # type: ignore[misc]  # aiokafka is not typed
+    """A connection that closes without a word, also where aiokafka closes it by itself.
+
+    With TLS a word would be waited for: brokers take their time after a refusal, and a loop that
+    ends meanwhile leaves the socket open.
+    """
+
+    def close(self, reason: Any = None, exc: BaseException | None = None) -> Any:  # noqa: ANN401
+        if self._writer is not None:
+            self._writer.transport.abort()
+        return super().close(reason, exc)
+
+
 def cut(connection: AIOKafkaConnection) -> None:
-    """Close a connection without a word: with TLS, a word would be waited for."""
+    """Close a connection of a client without a word, as ``AbruptConnection`` does."""
     if connection._writer is not None:
         connection._writer.transport.abort()
     connection.close()
