@@ -255,6 +255,10 @@ class Router:
                 self._transport.done(frame)
                 self.post(destination, source, Envelope(engine_gone=EngineGone()))
                 return
+            # Only a log has to know when a frame is dealt with. Nobody else keeps its bytes.
+            kept = frame if self._transport.guarantees.durable else None
+            if kept is None:
+                self._transport.done(frame)
             instance.arrive(
                 Arrival(
                     source,
@@ -265,7 +269,7 @@ class Router:
                     message.born,
                     message=message,
                     payload=payload,
-                    frame=frame,
+                    frame=kept,
                     request=message.request if message.HasField("request") else None,
                 )
             )

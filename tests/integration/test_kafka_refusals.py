@@ -87,6 +87,7 @@ async def test_somebody_listens_with_tls_and_says_nothing(kafka_secrets: Secrets
 
     async def hear(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         deaf.append(writer)
+        assert isinstance(writer.transport, asyncio.Transport)
         writer.transport.pause_reading()
 
     async with await asyncio.start_server(hear, "127.0.0.1", 0, ssl=context) as server:
