@@ -1,6 +1,8 @@
 """Worlds: hosts, crashes, partitions, holds, conditions, rules, oracles, failures."""
 
 import asyncio
+import gc
+import weakref
 
 import pytest
 
@@ -281,3 +283,16 @@ def test_mistakes_of_a_test_have_clear_errors(world: World) -> None:
         LinkConditions(latency=-1)
     with pytest.raises(ConfigError, match="link bandwidth is 0"):
         LinkConditions().but(bandwidth=0)
+
+
+def test_worlds_that_are_over_are_let_go_of() -> None:
+    over: list[weakref.ref[World]] = []
+    for seed in range(4):
+        with World(seed) as world:
+            world.add_host("b", receiver([]))
+            world.add_host("a", sender("b", 5))
+            world.run_for(0.3)
+            over.append(weakref.ref(world))
+        del world
+    gc.collect()
+    assert sum(each() is not None for each in over) <= 1  # the last, until another is made

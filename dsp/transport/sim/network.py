@@ -19,7 +19,6 @@ from dataclasses import dataclass, field
 from functools import partial
 from random import Random
 from typing import ClassVar, Protocol
-from weakref import WeakKeyDictionary
 
 from dsp.core.randomness import derive_random
 from dsp.core.types import Lane, NodeId
@@ -101,9 +100,9 @@ class SimNetwork:
         name: the network's name in URLs, ``sim://NAME/endpoint``.
     """
 
-    _of_loop: ClassVar["WeakKeyDictionary[asyncio.AbstractEventLoop, dict[str, SimNetwork]]"] = (
-        WeakKeyDictionary()
-    )
+    # Weak keys would be of no use: a network knows its loop. Those of closed loops are forgotten
+    # when another loop gets one.
+    _of_loop: ClassVar["dict[asyncio.AbstractEventLoop, dict[str, SimNetwork]]"] = {}
 
     def __init__(
         self, seed: int = 0, conditions: LinkConditions | None = None, name: str = "world"
@@ -125,14 +124,21 @@ class SimNetwork:
     @classmethod
     def of_running_loop(cls, name: str) -> "SimNetwork":
         """Give the network of this name on the running loop; the first call makes it."""
-        networks = cls._of_loop.setdefault(asyncio.get_running_loop(), {})
+        networks = cls._networks(asyncio.get_running_loop())
         if name not in networks:
             networks[name] = cls(name=name)
         return networks[name]
 
     def serve(self, loop: asyncio.AbstractEventLoop) -> None:
         """Be the network of this name for URLs that are opened on this loop."""
-        self._of_loop.setdefault(loop, {})[self.name] = self
+        self._networks(loop)[self.name] = self
+
+    @classmethod
+    def _networks(cls, loop: asyncio.AbstractEventLoop) -> "dict[str, SimNetwork]":
+        if loop not in cls._of_loop:
+            for closed in [each for each in cls._of_loop if each.is_closed()]:
+                del cls._of_loop[closed]
+        return cls._of_loop.setdefault(loop, {})
 
     @property
     def now(self) -> float:
