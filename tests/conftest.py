@@ -1,9 +1,14 @@
-"""Fixtures for all tests: the broker that they share has listeners of every kind."""
+"""For all tests: a broker that has listeners of every kind, and examples without a time limit."""
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 from dsp.testing.kafka import BrokerOptions
 from tests.kafka_security import Secrets, make_secrets, secured_options
+
+# How long an example takes depends on what else the machine does.
+settings.register_profile("dsp", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("dsp")
 
 
 @pytest.fixture(scope="session")

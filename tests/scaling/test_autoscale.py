@@ -225,7 +225,7 @@ class Operator:
                 self.row.remove(name)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(st.integers(1, 12), st.floats(1.0, 400.0), st.integers(0, 10**6))
 def test_siblings_together_make_one_step_to_the_degree_of_equation_12(
     count: int, load: float, seed: int
