@@ -6,6 +6,8 @@ imports nothing but the standard library's basics.
 
 from typing import TYPE_CHECKING
 
+from dsp.lazy import lazy_names
+
 if TYPE_CHECKING:
     from dsp.config import Config, TransportConfig, load_config
     from dsp.core.types import Lane, NodeId, Peer
@@ -93,17 +95,4 @@ _HOMES = {
     "DspError": "errors",
 }
 
-
-def __getattr__(name: str) -> object:
-    home = _HOMES.get(name)
-    if home is None:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from importlib import import_module
-
-    value: object = getattr(import_module(f"{__name__}.{home}"), name)
-    globals()[name] = value
-    return value
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+__getattr__, __dir__ = lazy_names(__name__, _HOMES)

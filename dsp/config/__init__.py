@@ -4,8 +4,9 @@ The names are loaded on first use: a program that never reads a configuration ne
 importing pydantic.
 """
 
-from importlib import import_module
 from typing import TYPE_CHECKING
+
+from dsp.lazy import lazy_names
 
 if TYPE_CHECKING:
     from dsp.config.faults import ConfigFaults, Fault, Source
@@ -54,15 +55,4 @@ _HOMES = {
     "json_schema": "schema",
 }
 
-
-def __getattr__(name: str) -> object:
-    home = _HOMES.get(name)
-    if home is None:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value: object = getattr(import_module(f"{__name__}.{home}"), name)
-    globals()[name] = value
-    return value
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+__getattr__, __dir__ = lazy_names(__name__, _HOMES)

@@ -5,6 +5,8 @@ An extra: ``pip install 'dsp[spark]'``. Importing this package loads neither PyS
 
 from typing import TYPE_CHECKING
 
+from dsp.lazy import lazy_names
+
 if TYPE_CHECKING:
     from dsp.spark.errors import (
         JobFailed,
@@ -70,17 +72,4 @@ _HOMES = {
     "JobFailed": "errors",
 }
 
-
-def __getattr__(name: str) -> object:
-    home = _HOMES.get(name)
-    if home is None:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from importlib import import_module
-
-    value: object = getattr(import_module(f"{__name__}.{home}"), name)
-    globals()[name] = value
-    return value
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+__getattr__, __dir__ = lazy_names(__name__, _HOMES)

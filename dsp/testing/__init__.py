@@ -6,6 +6,8 @@ write one. The pytest plug-in (``dsp.testing.plugin``) gives the fixture ``world
 
 from typing import TYPE_CHECKING
 
+from dsp.lazy import lazy_names
+
 if TYPE_CHECKING:
     from dsp.testing.host import Host, HostMain
     from dsp.testing.world import World
@@ -32,17 +34,18 @@ __all__ = [
     "Deliver",
 ]
 
-_HOME = {
-    "World": "dsp.testing.world",
-    "Host": "dsp.testing.host",
-    "HostMain": "dsp.testing.host",
+# Loaded when asked for: the pytest plug-in lives in this package and must cost nothing.
+_HOMES = {
+    "World": "world",
+    "Host": "host",
+    "HostMain": "host",
+    "LinkConditions": ".transport.sim.conditions",
+    "Packet": ".transport.sim.conditions",
+    "Rule": ".transport.sim.conditions",
+    "Verdict": ".transport.sim.conditions",
+    "PASS": ".transport.sim.conditions",
+    "DROP": ".transport.sim.conditions",
+    "Deliver": ".transport.sim.conditions",
 }
 
-
-def __getattr__(name: str) -> object:
-    # Loaded when asked for: the pytest plug-in lives in this package and must cost nothing.
-    if name not in __all__:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from importlib import import_module
-
-    return getattr(import_module(_HOME.get(name, "dsp.transport.sim.conditions")), name)
+__getattr__, __dir__ = lazy_names(__name__, _HOMES)

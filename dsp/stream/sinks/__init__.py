@@ -5,6 +5,8 @@ The names below are loaded on first use: a Kafka topic and Parquet files need ex
 
 from typing import TYPE_CHECKING
 
+from dsp.lazy import lazy_names
+
 if TYPE_CHECKING:
     from dsp.stream.sinks.base import CallableSink, Collector, PartlyWritten, Sink, SinkBroken
     from dsp.stream.sinks.files import CsvSink, FileSink, JsonLinesSink
@@ -27,6 +29,11 @@ __all__ = [
 ]
 
 _HOMES = {
+    "Sink": "base",
+    "SinkBroken": "base",
+    "PartlyWritten": "base",
+    "CallableSink": "base",
+    "Collector": "base",
     "FileSink": "files",
     "JsonLinesSink": "files",
     "CsvSink": "files",
@@ -35,16 +42,4 @@ _HOMES = {
     "KafkaSink": "kafka",
 }
 
-
-def __getattr__(name: str) -> object:
-    if name not in __all__:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from importlib import import_module
-
-    value: object = getattr(import_module(f"{__name__}.{_HOMES.get(name, 'base')}"), name)
-    globals()[name] = value
-    return value
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+__getattr__, __dir__ = lazy_names(__name__, _HOMES)

@@ -5,6 +5,8 @@ The names below are loaded on first use: a Kafka topic and a Parquet file need e
 
 from typing import TYPE_CHECKING
 
+from dsp.lazy import lazy_names
+
 if TYPE_CHECKING:
     from dsp.stream.sources.base import (
         AsyncIterableSource,
@@ -42,6 +44,14 @@ __all__ = [
 ]
 
 _HOMES = {
+    "Source": "base",
+    "SourceContext": "base",
+    "Chunk": "base",
+    "Unreadable": "base",
+    "Position": "base",
+    "IterableSource": "base",
+    "AsyncIterableSource": "base",
+    "QueueSource": "base",
     "LinesSource": "lines",
     "JsonLinesSource": "lines",
     "CsvSource": "csv_rows",
@@ -51,16 +61,4 @@ _HOMES = {
     "Journaled": "journaled",
 }
 
-
-def __getattr__(name: str) -> object:
-    if name not in __all__:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from importlib import import_module
-
-    value: object = getattr(import_module(f"{__name__}.{_HOMES.get(name, 'base')}"), name)
-    globals()[name] = value
-    return value
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+__getattr__, __dir__ = lazy_names(__name__, _HOMES)
