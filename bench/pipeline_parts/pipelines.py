@@ -1,7 +1,7 @@
 """The job as dsp pipelines. Processes of a run import these by name.
 
-Three processes: the application with source and sink, one that parses and filters, one that maps
-and counts. Nothing is elastic here: what is measured is the way of a record, not scaling.
+Three processes: the application with source and sink, and two that work. No instance comes or goes:
+what is measured is the way of a record, not scaling.
 """
 
 import os
@@ -53,6 +53,13 @@ class Total(Count):
         self.count += sum(values)
 
 
+class ConvertAndCount(Count):
+    """The second half of the job, where its result is wanted."""
+
+    def write(self, values: Any, ids: Sequence[int]) -> None:  # noqa: ANN401
+        self.count += job.convert_and_count(values)
+
+
 class ColumnTotal(Count):
     """Adds up a column of counts."""
 
@@ -60,10 +67,6 @@ class ColumnTotal(Count):
 
     def write(self, values: Any, ids: Sequence[int]) -> None:  # noqa: ANN401
         self.count += sum(values.column(0).to_pylist())
-
-
-def _count(records: list[Any]) -> list[int]:
-    return [job.convert_and_count(records)]
 
 
 def one_process() -> Pipeline:
@@ -75,12 +78,24 @@ def one_process() -> Pipeline:
     return pipeline
 
 
+def _work(lines: list[str]) -> list[int]:
+    return [job.convert_and_count(job.parse_and_keep(lines))]
+
+
 def rows() -> Pipeline:
-    """Two operators with bodies by batch."""
+    """The whole job in two instances, each of which gets a share of the lines."""
     pipeline = Pipeline("bench-rows")
     lines = pipeline.source(Chunks(job.batches(wanted(), job.WIDE_BATCH)))
-    kept = lines.batches(job.parse_and_keep, elastic=False)
-    kept.batches(_count, name="convert_and_count", elastic=False).sink(Total())
+    lines.batches(_work, name="work", instances=2, minimum=2, maximum=2).sink(Total())
+    return pipeline
+
+
+def halves() -> Pipeline:
+    """Two instances parse and filter; what they keep goes back to be mapped and counted."""
+    pipeline = Pipeline("bench-halves")
+    lines = pipeline.source(Chunks(job.batches(wanted(), job.WIDE_BATCH)))
+    kept = lines.batches(job.parse_and_keep, instances=2, minimum=2, maximum=2)
+    kept.sink(ConvertAndCount())
     return pipeline
 
 
@@ -89,17 +104,17 @@ def line_columns() -> Pipeline:
     columns.warm()
     pipeline = Pipeline("bench-line-columns", codec="arrow")
     lines = pipeline.source(Chunks(columns.line_batches(wanted()), columnar=True))
-    kept = lines.columns(columns.parse_and_keep, elastic=False)
-    kept.columns(columns.convert_and_count, elastic=False).sink(ColumnTotal())
+    counts = lines.columns(columns.work_on_lines, instances=2, minimum=2, maximum=2)
+    counts.sink(ColumnTotal())
     return pipeline
 
 
 def parquet_columns() -> Pipeline:
-    """The fields from a Parquet file, as columns."""
+    """The fields that the job looks at, from a Parquet file, as columns."""
     columns.warm()
     pipeline = Pipeline("bench-parquet-columns", codec="arrow")
     chunks = columns.parquet_batches(os.environ.get(PARQUET, ""), wanted())
     fields = pipeline.source(Chunks(chunks, columnar=True))
-    kept = fields.columns(columns.keep, elastic=False)
-    kept.columns(columns.convert_and_count, elastic=False).sink(ColumnTotal())
+    counts = fields.columns(columns.work_on_fields, instances=2, minimum=2, maximum=2)
+    counts.sink(ColumnTotal())
     return pipeline

@@ -204,7 +204,7 @@ class Feeder:
                 failures = [*failures, *unfit]
                 payload = encode(self._codec, batch.values) if len(batch) else b""
             if len(batch):
-                parcels.append(Parcel(name, 0, len(batch), pack_ids(batch.ids), payload))
+                parcels.append(Parcel(name, 0, len(batch), pack_ids(batch.ids), bytes(payload)))
         if failures:
             import orjson
 

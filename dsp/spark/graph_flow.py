@@ -179,7 +179,7 @@ class Flow:
                         self._leave(edge, part.part(at, at + 1))
                     continue
             target = address(edge)
-            self._ready.append(Parcel(target, place, len(part), pack_ids(part.ids), payload))
+            self._ready.append(Parcel(target, place, len(part), pack_ids(part.ids), bytes(payload)))
 
     def _split(self, edge: Edge, batch: Batch) -> dict[int, Batch]:
         assert edge.key is not None

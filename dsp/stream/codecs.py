@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from google.protobuf.message import Message
 
 __all__ = [
+    "Payload",
     "Codec",
     "JsonCodec",
     "BytesCodec",
@@ -29,6 +30,9 @@ __all__ = [
     "to_columns",
     "to_rows",
 ]
+
+
+Payload = bytes | memoryview
 
 
 class Codec(Protocol):
@@ -152,13 +156,18 @@ class ArrowCodec:
     columnar = True
 
     def encode(self, values: Any) -> bytes:  # noqa: ANN401 - pyarrow comes with an extra
+        return self.encode_once(values).tobytes()
+
+    def encode_once(self, values: Any) -> memoryview:  # noqa: ANN401
+        """Give what ``encode`` gives, copied into memory of its size and not again."""
         pa = _pyarrow()
         if not isinstance(values, pa.RecordBatch):
             raise CodecError(f"the codec arrow takes a pyarrow.RecordBatch, not {type(values)}")
-        sink = pa.BufferOutputStream()
-        with pa.ipc.new_stream(sink, values.schema) as writer:
-            writer.write_batch(values)
-        return sink.getvalue().to_pybytes()  # type: ignore[no-any-return]
+        size = pa.MockOutputStream()
+        _write_columns(size, values)
+        memory = pa.allocate_buffer(size.size())
+        _write_columns(pa.FixedSizeBufferWriter(memory), values)
+        return memoryview(memory)
 
     def decode(self, data: bytes | memoryview) -> Any:  # noqa: ANN401
         pa = _pyarrow()
@@ -167,6 +176,11 @@ class ArrowCodec:
                 return reader.read_next_batch()
         except (pa.ArrowInvalid, StopIteration, OSError) as error:
             raise CodecError(f"{len(data)} bytes that are not an Arrow batch: {error}") from error
+
+
+def _write_columns(sink: Any, values: Any) -> None:  # noqa: ANN401
+    with _pyarrow().ipc.new_stream(sink, values.schema) as writer:
+        writer.write_batch(values)
 
 
 def to_columns(values: list[Any]) -> Any:  # noqa: ANN401
@@ -189,14 +203,14 @@ def to_columns(values: list[Any]) -> Any:  # noqa: ANN401
         raise CodecError(f"rows that do not become columns: {error}") from error
 
 
-def encode(codec: Codec, values: Any) -> bytes:  # noqa: ANN401
+def encode(codec: Codec, values: Any) -> Payload:  # noqa: ANN401
     """Give the bytes of values, rows turned into columns where the edge has columns."""
     if codec.columnar and isinstance(values, list):
         values = to_columns(values)
-    return codec.encode(values)
+    return codec.encode_once(values) if isinstance(codec, ArrowCodec) else codec.encode(values)
 
 
-def decode(codec: Codec, data: bytes | memoryview) -> Any:  # noqa: ANN401
+def decode(codec: Codec, data: Payload) -> Any:  # noqa: ANN401
     """Read values: from a view, which spares a copy, where the codec knows how to."""
     if isinstance(data, memoryview) and not isinstance(codec, JsonCodec | ArrowCodec):
         data = bytes(data)

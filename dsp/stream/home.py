@@ -10,12 +10,12 @@ from dsp.scaling.events import ScaleMessage
 from dsp.scaling.place import Place
 from dsp.scaling.usable import CpuUse
 from dsp.stream.batch import Batch
+from dsp.stream.codecs import Payload
 from dsp.stream.coordination import ScalingStep
 from dsp.stream.inlet import Arrival
 from dsp.stream.offsets import Ends
 from dsp.stream.parcels import Progress, Sent
 from dsp.stream.tokens import Token
-from dsp.stream.wire import Payload
 from dsp.transport.base import Frame
 
 if TYPE_CHECKING:

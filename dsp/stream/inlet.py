@@ -10,10 +10,10 @@ from dsp._pb.balance_pb2 import BalanceRequest
 from dsp._pb.engine_pb2 import EngineBatch
 from dsp.core.types import NodeId
 from dsp.stream.batch import Batch
-from dsp.stream.codecs import Codec, decode
+from dsp.stream.codecs import Codec, Payload, decode
 from dsp.stream.parcels import Progress
 from dsp.stream.tokens import Token
-from dsp.stream.wire import Payload, unpack_ids
+from dsp.stream.wire import unpack_ids
 from dsp.transport.base import Frame
 
 __all__ = ["Arrival", "Inlet"]

@@ -14,7 +14,7 @@ from dsp._pb.engine_pb2 import EngineProgress
 from dsp.core.types import NodeId
 from dsp.errors import CodecError
 from dsp.stream.batch import Batch
-from dsp.stream.codecs import encode
+from dsp.stream.codecs import Payload, encode
 from dsp.stream.fitting import fit
 from dsp.stream.graph import Edge
 from dsp.stream.groupings.making import Groupings, make_distribution
@@ -189,7 +189,7 @@ class Outlet:
         to: NodeId,
         batch: Batch,
         tokens: list[Token],
-        payload: bytes | None = None,
+        payload: Payload | None = None,
         request: BalanceRequest | None = None,
     ) -> None:
         local = self._instance.is_local(to)
@@ -244,7 +244,7 @@ class Outlet:
             sent.ids = batch.ids
         self._dispatch(sent)
 
-    def _encoded(self, edge: Edge, batch: Batch, tokens: list[Token]) -> tuple[Batch, bytes]:
+    def _encoded(self, edge: Edge, batch: Batch, tokens: list[Token]) -> tuple[Batch, Payload]:
         """Give the bytes of what the codec can hold; the rest become dead letters."""
         try:
             return batch, encode(edge.codec, batch.values)
@@ -386,7 +386,7 @@ class _EdgeWays:
         name: NodeId,
         batch: Batch,
         tokens: list[Token],
-        payload: bytes | None = None,
+        payload: Payload | None = None,
         request: BalanceRequest | None = None,
     ) -> None:
         self._outlet._assign(self.edge, name, batch, tokens, payload, request)

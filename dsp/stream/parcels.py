@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from dsp._pb.balance_pb2 import BalanceRequest
 from dsp.core.types import NodeId
 from dsp.stream.batch import Batch
+from dsp.stream.codecs import Payload, decode
 from dsp.stream.graph import Edge
 from dsp.stream.groupings.owners import Owners
 from dsp.stream.tokens import Token
@@ -43,7 +44,7 @@ class Sent:
     edge: Edge
     to: NodeId
     batch: Batch | None
-    payload: bytes | None
+    payload: Payload | None
     ids: Sequence[int]
     born: float
     size: int
@@ -61,7 +62,7 @@ class Sent:
         if self.batch is not None:
             return self.batch
         assert self.payload is not None
-        return Batch(self.edge.codec.decode(self.payload), self.ids, self.born)
+        return Batch(decode(self.edge.codec, self.payload), self.ids, self.born)
 
 
 @dataclass(slots=True)
@@ -70,7 +71,7 @@ class Made:
 
     edge: Edge
     batch: Batch
-    payload: bytes | None = None
+    payload: Payload | None = None
     owners: Owners | None = None
     parts: dict[NodeId, Batch] | None = None
     keys: list[bytes] | None = None

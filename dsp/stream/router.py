@@ -18,10 +18,11 @@ from dsp.scaling.events import ScaleMessage
 from dsp.scaling.wire import from_envelope, to_envelope
 from dsp.stream.addresses import Addresses
 from dsp.stream.batch import Batch
+from dsp.stream.codecs import Payload
 from dsp.stream.inlet import Arrival
 from dsp.stream.parcels import Progress, Sent
 from dsp.stream.tokens import Token
-from dsp.stream.wire import Payload, decode_batch, encode_batch
+from dsp.stream.wire import decode_batch, encode_batch
 from dsp.transport.base import Frame, Inbound, PeerDown, PeerUp, Transport, Undelivered
 
 if TYPE_CHECKING:

@@ -5,7 +5,7 @@ from collections import deque
 from collections.abc import Sequence
 from operator import itemgetter
 
-from dsp.stream.batch import Picked
+from dsp.stream.batch import BRANCH, MASK, Picked
 
 __all__ = ["Seen"]
 
@@ -56,8 +56,40 @@ class Spans:
             del self._sorted[bisect_left(self._sorted, oldest)]
 
 
+class Runs:
+    """Remembers what bodies by batch made: batches of one origin, with branches in turn.
+
+    Args:
+        enough: identities to remember, at least.
+    """
+
+    def __init__(self, enough: int) -> None:
+        self._enough = enough
+        self._of: dict[int, list[range]] = {}
+        self._count = 0
+        self.all: deque[range] = deque()
+
+    def near(self, ids: range) -> list[range]:
+        """Give the batches that overlap with another."""
+        known = self._of.get(ids[0] & MASK, ())
+        return [run for run in known if run[0] <= ids[-1] and ids[0] <= run[-1]]
+
+    def add(self, ids: range) -> None:
+        """Remember a batch."""
+        self._of.setdefault(ids[0] & MASK, []).append(ids)
+        self.all.append(ids)
+        self._count += len(ids)
+        while self._count - len(self.all[0]) >= self._enough:
+            oldest = self.all.popleft()
+            self._count -= len(oldest)
+            of = self._of[oldest[0] & MASK]
+            of.remove(oldest)
+            if not of:
+                del self._of[oldest[0] & MASK]
+
+
 class Seen:
-    """Remembers identities: the last ``enough`` of them at least, twice as many at most.
+    """Remembers identities: the last ``enough`` of them at least, some times as many at most.
 
     By batches first, which costs next to nothing for each record; one by one from the moment on
     in which batches are found to be mixed, as they are after a grouping by key.
@@ -66,6 +98,7 @@ class Seen:
     def __init__(self, enough: int = ENOUGH) -> None:
         self._enough = enough
         self._spans: Spans | None = Spans(enough)
+        self._runs = Runs(enough)
         self._new: set[int] = set()
         self._old: set[int] = set()
 
@@ -74,6 +107,9 @@ class Seen:
         if not len(ids):
             return None
         if self._spans is not None:
+            if (run := _as_run(ids)) is not None:
+                met = self._runs.near(run)
+                return [not any(each in old for old in met) for each in run] if met else None
             near = [] if ids[0] >> 64 else self._spans.near(ids)
             if len(near) <= MOST_NEAR and not ids[0] >> 64:
                 old = {each for span in near for each in span[3]}
@@ -88,6 +124,9 @@ class Seen:
         if not len(ids):
             return
         if self._spans is not None:
+            if (run := _as_run(ids)) is not None:
+                self._runs.add(run)
+                return
             if not ids[0] >> 64:
                 self._spans.add(ids)
                 return
@@ -100,6 +139,18 @@ class Seen:
         self._spans = None
         for _, _, _, ids in spans.all:
             self.add(ids)
+        for run in self._runs.all:
+            self.add(run)
+        self._runs = Runs(self._enough)
+
+
+def _as_run(ids: Sequence[int]) -> range | None:
+    """Give the identities as a run of branches, if that is what they are."""
+    if not ids[0] >> 64:
+        return None
+    if len(ids) == 1:
+        return range(ids[0], ids[0] + BRANCH, BRANCH)
+    return ids if isinstance(ids, range) and ids.step == BRANCH else None
 
 
 def _ends(ids: Sequence[int]) -> tuple[int, int]:

@@ -16,10 +16,9 @@ from dsp._pb.engine_pb2 import EngineBatch
 from dsp.core.envelope import WIRE_VERSION, Envelope, encode_envelope
 from dsp.errors import CodecError
 from dsp.stream.batch import BRANCH
+from dsp.stream.codecs import Payload
 
-__all__ = ["Payload", "decode_batch", "encode_batch", "pack_batch", "unpack_ids"]
-
-Payload = bytes | memoryview
+__all__ = ["decode_batch", "encode_batch", "pack_batch", "unpack_ids"]
 
 WIDE = 16
 # From this size on doing it by hand is cheaper than protobuf's copies.

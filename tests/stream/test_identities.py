@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dsp.core.envelope import decode_envelope
-from dsp.stream.batch import MASK, Picked, child, children, composed
+from dsp.stream.batch import BRANCH, MASK, Picked, child, children, composed
 from dsp.stream.seen import Seen, _ends
 from dsp.stream.wire import LARGE, decode_batch, encode_batch, pack_batch, unpack_ids
 
@@ -54,8 +54,18 @@ def test_some_identities_of_a_batch_are_as_a_list_of_them(
         assert composed(ids) == composed(list(ids))
 
 
-@given(st.lists(st.lists(st.integers(0, 60) | st.integers(1 << 64, (1 << 64) + 9), max_size=9)))
-def test_repeats_are_told_as_by_a_set(batches: list[list[int]]) -> None:
+def run(source: int, branch: int, count: int) -> range:
+    """Give the identities that a body by batch gives to what it makes."""
+    first = source | branch << 64
+    return range(first, first + (count << 64), BRANCH)
+
+
+RUNS = st.builds(run, st.integers(0, 2), st.integers(1, 30), st.integers(1, 9))
+MIXED = st.lists(st.integers(0, 60) | st.integers(1 << 64, (1 << 64) + 9), max_size=9)
+
+
+@given(st.lists(MIXED) | st.lists(RUNS) | st.lists(RUNS | MIXED))
+def test_repeats_are_told_as_by_a_set(batches: list[Sequence[int]]) -> None:
     seen, known = Seen(), set[int]()
     for ids in batches:
         told = seen.fresh(ids)
@@ -74,6 +84,17 @@ def test_the_last_ones_are_remembered(sizes: list[int]) -> None:
         first += size
     recent = range(max(0, first - 16), first)
     assert not any(seen.fresh(recent) or ([True] if len(recent) else []))
+
+
+@given(st.lists(st.tuples(st.integers(0, 2), st.integers(1, 9)), max_size=40))
+def test_the_last_runs_are_remembered(made: list[tuple[int, int]]) -> None:
+    seen = Seen(enough=16)
+    runs = [run(source, 10 * place + 1, count) for place, (source, count) in enumerate(made)]
+    for each in runs:
+        assert seen.fresh(each) is None
+        seen.add(each)
+    recent = [one for each in runs for one in each][-16:]
+    assert not any(any(seen.fresh([one]) or [True]) for one in recent)
 
 
 @given(

@@ -9,7 +9,7 @@ from dsp._pb.engine_pb2 import EngineProgress
 from dsp.core.types import NodeId
 from dsp.errors import InvariantError
 from dsp.stream.batch import Batch
-from dsp.stream.codecs import encode
+from dsp.stream.codecs import Payload, encode
 from dsp.stream.graph import Edge
 from dsp.stream.parcels import Account, Limits, Made, Progress, Sent
 from dsp.stream.tokens import Token
@@ -48,7 +48,7 @@ class Ways(Protocol):
         name: NodeId,
         batch: Batch,
         tokens: list[Token],
-        payload: bytes | None = None,
+        payload: Payload | None = None,
         request: BalanceRequest | None = None,
     ) -> None:
         """Send a batch, with the tokens that it holds."""
