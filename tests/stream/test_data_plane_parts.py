@@ -13,7 +13,8 @@ from dsp.core.types import Lane, NodeId, Peer
 from dsp.errors import CodecError
 from dsp.stream.groupings.owners import Owners, key_bytes
 from dsp.stream.inlet import REMEMBERED, Arrival, Inlet
-from dsp.stream.offsets import OffsetStore, OffsetTracker
+from dsp.stream.offset_store import OffsetStore
+from dsp.stream.offsets import OffsetTracker
 from dsp.stream.tokens import Token
 from dsp.stream.wire import unpack_ids
 from dsp.transport.base import Frame
