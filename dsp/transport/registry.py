@@ -16,7 +16,7 @@ from dsp.transport.base import NodeId, Transport
 if TYPE_CHECKING:
     from dsp.config import TransportConfig
 
-__all__ = ["Registration", "known_schemes", "transport_class", "take_known", "create_transport"]
+__all__ = ["Registration", "known_schemes", "transport_class", "create_transport"]
 
 ENTRY_POINT_GROUP = "dsp.transports"
 
