@@ -262,12 +262,13 @@ class Conversing(AdapterTransport[SessionLink]):
         conversation.timer = self._loop.call_at(deadline, self._tick, conversation)
 
     def _tick(self, conversation: Conversation) -> None:
+        # What the application took goes with the acknowledgement that is due, not after it. While
+        # the clock counts as armed nothing sets it for what is due anyway.
+        for intake in conversation.intakes.values():
+            self._tell_taken(intake)
         due, conversation.armed = conversation.armed, None
         conversation.timer = None
         if self._is_open:
-            # What the application took goes with the acknowledgement that is due, not after it.
-            for intake in conversation.intakes.values():
-                self._tell_taken(intake)
             self._feed(conversation, Tick(), due or 0.0)
             if conversation.machine.phase is Phase.CLOSED:
                 self._progress.set()  # whoever closes waits for the end of the good-byes
