@@ -62,7 +62,9 @@ class Elastic:
 
     Attributes:
         starts: decision to first record of each newcomer.
-        spare: the same, with a process in reserve.
+        cpu: what each of these used of a core until then.
+        waited: how long each of these waited for a core until then.
+        spare: decision to first record, with a process in reserve.
         bare: start of a bare process that imports dsp, as often.
         left: how many left.
         gap: the longest, with scaling.
@@ -70,6 +72,8 @@ class Elastic:
     """
 
     starts: list[float]
+    cpu: list[float]
+    waited: list[float]
     spare: list[float]
     bare: list[float]
     left: int
@@ -150,10 +154,19 @@ async def stream(seconds: float, folder: str, *, scales: bool, spares: int = 0) 
     return timed
 
 
-def moments(folder: Path, what: str) -> list[float]:
-    """Give the times that instances left in the folder."""
-    found = [path.read_text().split() for path in folder.glob(f"{what}.*")]
-    return sorted(float(line) for lines in found for line in lines)
+@dataclass(frozen=True, order=True)
+class Moment:
+    """What an instance left in the folder: when, and what its process had used. Seconds."""
+
+    at: float
+    cpu: float
+    waited: float
+
+
+def moments(folder: Path, what: str) -> list[Moment]:
+    """Give what instances left in the folder, in the order of time."""
+    found = [path.read_text().splitlines() for path in folder.glob(f"{what}.*")]
+    return sorted(Moment(*map(float, line.split())) for lines in found for line in lines)
 
 
 def start_of_bare() -> float:
@@ -167,29 +180,56 @@ async def elastic(starts: int) -> Elastic:
     """Measure a stream with instances that come and go, and without."""
     seconds = SETTLE + starts * CYCLE
     bare = [start_of_bare() for _ in range(starts)]
-    cold, left, gap = await scaled(seconds, spares=0)
-    warm, more, other = await scaled(seconds, spares=1)
+    cold = await scaled(seconds, spares=0)
+    warm = await scaled(seconds, spares=1)
     with tempfile.TemporaryDirectory() as name:
         control = await stream(seconds, name, scales=False)
     return Elastic(
-        cold, warm, bare, left + more, max(gap, other), 1000 * longest_gap(control.arrivals)
+        [1000 * took for took, _ in cold.firsts],
+        [1000 * first.cpu for _, first in cold.firsts],
+        [1000 * first.waited for _, first in cold.firsts],
+        [1000 * took for took, _ in warm.firsts],
+        bare,
+        cold.left + warm.left,
+        max(cold.gap, warm.gap),
+        1000 * longest_gap(control.arrivals),
     )
 
 
-async def scaled(seconds: float, spares: int) -> tuple[list[float], int, float]:
-    """Give how long newcomers took, how many left, and the longest gap."""
+@dataclass(frozen=True)
+class Scaled:
+    """A run in which instances came and went.
+
+    Attributes:
+        firsts: of each newcomer, the seconds from the decision to its first record, and that.
+        left: how many left.
+        gap: the longest between two records at the sink, in milliseconds.
+    """
+
+    firsts: list[tuple[float, Moment]]
+    left: int
+    gap: float
+
+
+async def scaled(seconds: float, spares: int) -> Scaled:
+    """Run the stream while instances come and go.
+
+    Raises:
+        RuntimeError: none came.
+    """
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         timed = await stream(seconds, name, scales=True, spares=spares)
         decisions, firsts = moments(folder, "duplicate"), moments(folder, "first")
         left = len(moments(folder, "leave"))
     found = []
-    for decision, after in zip(decisions, [*decisions[1:], float("inf")], strict=True):
-        if first := next((each for each in firsts if decision < each < after), None):
-            found.append(1000 * (first - decision))
+    times = [decision.at for decision in decisions]
+    for decided, after in zip(times, [*times[1:], float("inf")], strict=True):
+        if first := next((each for each in firsts if decided < each.at < after), None):
+            found.append((first.at - decided, first))
     if not found:
         raise RuntimeError("no newcomer processed a record")
-    return found, left, 1000 * longest_gap(timed.arrivals)
+    return Scaled(found, left, 1000 * longest_gap(timed.arrivals))
 
 
 def verdict(what: str, value: float, goal: float, unit: str) -> str:
@@ -211,6 +251,8 @@ def print_elastic(found: Elastic) -> None:
     """Print a table and the goals."""
     start, spare, bare = median(found.starts), median(found.spare), median(found.bare)
     print(f"{'decision to first record':32} {start:8.1f} ms  x{start / bare:.2f}")
+    print(f"{'of that, CPU of the newcomer':32} {median(found.cpu):8.1f} ms")
+    print(f"{'and its wait for a core':32} {median(found.waited):8.1f} ms")
     print(f"{'the same, a process in reserve':32} {spare:8.1f} ms  x{spare / bare:.2f}")
     print(f"{'bare process that imports dsp':32} {bare:8.1f} ms  x1.00")
     print(f"{'longest gap at the sink':32} {found.gap:8.1f} ms  x{found.gap / found.control:.2f}")
@@ -238,7 +280,12 @@ def main() -> int:
     return 0
 
 
-WARM_UP = "import dsp.stream.worker, dsp.transport.zmq, bench.elastic_parts.app"
+WARM_UP = """
+import bench.elastic_parts.app
+import dsp.stream.newcomer
+import dsp.stream.worker
+import dsp.transport.zmq.endpoint
+"""
 
 
 def report(options: argparse.Namespace) -> None:

@@ -29,11 +29,16 @@ TOGETHER = 1.5
 
 
 def note(what: str) -> None:
-    """Leave the present time in the folder, for the bench to find."""
+    """Leave the present time in the folder, for the bench to find, and what this process took.
+
+    That is the CPU time of all its threads, and how long its first one waited for a core.
+    """
     folder = os.environ.get(FOLDER)
     if folder:
+        now, cpu = time.time(), time.process_time()
+        waited = int(Path("/proc/self/schedstat").read_text().split()[1]) / 1e9
         with (Path(folder) / f"{what}.{os.getpid()}").open("a") as file:
-            file.write(f"{time.time():.6f}\n")
+            file.write(f"{now:.6f} {cpu:.6f} {waited:.6f}\n")
 
 
 class Scripted:

@@ -131,7 +131,8 @@ class StreamConfig(Section):
         description=(
             "Instances that each process of an elastic operator keeps in reserve: processes that "
             "have imported everything and wait to become siblings. With one a newcomer starts "
-            "several times sooner; each takes about 40 MiB, and a second of CPU after each use."
+            "several times sooner; each takes about 35 MiB, and a quarter second of CPU after each "
+            "use."
         ),
     )
     state_directory: str | None = Field(

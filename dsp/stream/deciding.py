@@ -5,6 +5,7 @@ from random import Random
 from typing import TYPE_CHECKING
 
 from dsp.scaling.deciders import Decider, configured_decider
+from dsp.scaling.deciders.configured import rules_of
 from dsp.stream.graph import Graph
 
 if TYPE_CHECKING:
@@ -27,7 +28,7 @@ def decider_for(config: "Config", graph: Graph) -> Deciders:
         described = graph.operators[operator]
         if not described.elastic:
             return None
-        rules = config.scaling.of(operator)
+        rules = rules_of(config.scaling, operator)
         maxima = [most for most in (rules.maximum, described.maximum) if most is not None]
         maximum = min(maxima, default=None)
         minimum = max(rules.minimum, described.minimum)

@@ -9,7 +9,6 @@ so estimates travel down the graph as far as somebody wants them. Nobody sees mo
 from collections import deque
 from collections.abc import Iterable
 from random import Random
-from statistics import fmean
 
 from dsp._pb.engine_pb2 import EngineDemand, EngineShare
 from dsp.core.types import NodeId
@@ -103,7 +102,7 @@ class Foresight:
         if not shares:
             return
         demand.pending = pending
-        demand.latency = fmean(share.latency for share in shares)
+        demand.latency = sum(share.latency for share in shares) / len(shares)
         demand.usable = min(share.usable for share in shares)
         expected = self._expected(operator, seen)
         if expected is not None:

@@ -26,7 +26,7 @@ from dsp.stream.figures import figures_of
 from dsp.stream.foresight import foreseer
 from dsp.stream.graph import Graph, Kind
 from dsp.stream.instance import Instance
-from dsp.stream.offsets import Ends, OffsetStore
+from dsp.stream.offsets import Ends
 from dsp.stream.router import Router
 from dsp.stream.spawners import Spawner, SpawnRequest
 from dsp.transport.base import Transport
@@ -34,6 +34,7 @@ from dsp.transport.sim.virtual_time import VirtualTimeLoop
 
 if TYPE_CHECKING:
     from dsp.config import Config
+    from dsp.stream.offset_store import OffsetStore
 
 __all__ = ["Host"]
 
@@ -88,7 +89,7 @@ class Host(Router):
         self._empty = asyncio.Event()
         self._failed: asyncio.Future[None] = self._loop.create_future()
         directory = config.stream.state_directory
-        self._store = OffsetStore(directory, graph.name) if directory else None
+        self._store = _open_store(directory, graph.name) if directory else None
 
     def cpu_use(self, busy: float) -> CpuUse:
         """How the core of an instance is used whose body works for such a share of the time."""
@@ -315,3 +316,10 @@ class Host(Router):
         for name in [name for name, peer in self._creators.items() if peer.id == node]:
             # Nobody else knows of it, so nobody will ever start it.
             self.instances[name].abandon("the process that created it is lost")
+
+
+def _open_store(directory: str, application: str) -> "OffsetStore":
+    # Whoever keeps none needs no database: a newcomer would wait for its import.
+    from dsp.stream.offset_store import OffsetStore
+
+    return OffsetStore(directory, application)

@@ -12,6 +12,7 @@ from dsp.core.types import NodeId
 from dsp.stream.batch import Batch
 from dsp.stream.codecs import Codec, Payload, decode
 from dsp.stream.parcels import Progress
+from dsp.stream.room import FIRST_ROOM
 from dsp.stream.tokens import Token
 from dsp.stream.wire import unpack_ids
 from dsp.transport.base import Frame
@@ -61,6 +62,7 @@ class Arrival:
 class Account:
     """What a sender is owed."""
 
+    sender: NodeId
     near: bool = False
     done: list[int] = field(default_factory=list)
     delivered: int = 0
@@ -114,6 +116,7 @@ class Inlet:
         self._takers = 0
         self._queue: deque[Arrival] = deque()
         self._accounts: dict[NodeId, Account] = {}
+        self._owing: dict[NodeId, Account] = {}
         self._timer: asyncio.TimerHandle | None = None
         self._wake = asyncio.Event()
         self.waiting = 0
@@ -121,11 +124,15 @@ class Inlet:
         self.repeated = 0
         self.on_done: Callable[[], None] = lambda: None
 
+    def _account(self, sender: NodeId) -> Account:
+        account = self._accounts.get(sender)
+        if account is None:
+            account = self._accounts[sender] = Account(sender, self._near(sender))
+        return account
+
     def put(self, arrival: Arrival) -> bool:
         """Take a batch; False if it was here before."""
-        account = self._accounts.get(arrival.sender)
-        if account is None:
-            account = self._accounts[arrival.sender] = Account(self._near(arrival.sender))
+        account = self._account(arrival.sender)
         if arrival.sequence in account.open or arrival.sequence in account.remembered:
             # Sent again although it came: only a session that ended in between does that.
             self.repeated += 1
@@ -150,9 +157,7 @@ class Inlet:
 
     def adopt(self, arrival: Arrival, token: Token) -> None:
         """Take over a batch that is processed already: its sender is told when it is done."""
-        account = self._accounts.get(arrival.sender)
-        if account is None:
-            account = self._accounts[arrival.sender] = Account(self._near(arrival.sender))
+        account = self._account(arrival.sender)
         account.open.add(arrival.sequence)
         self.open += 1
         arrival.token = token
@@ -208,15 +213,19 @@ class Inlet:
         self.on_done()
 
     def _owe(self, account: Account) -> None:
+        self._owing[account.sender] = account
         if account.near:
             if not self._soon:
                 self._soon = True
                 asyncio.get_running_loop().call_soon(self.settle)
             return
         if self._granted is None:
-            self._granted = self._grant()[0]
+            # Of an instance that cannot say yet what it grants, senders assume as much.
+            self._granted = self._grant()[0] or FIRST_ROOM[0]
         if 2 * account.records >= self._granted:
-            self.settle()
+            # Others wait: what they are owed is little still, and goes together a little later.
+            del self._owing[account.sender]
+            self._settle(account)
         elif self._timer is None:
             self._timer = asyncio.get_running_loop().call_later(self._pause, self.settle)
 
@@ -226,22 +235,25 @@ class Inlet:
             self._timer.cancel()
             self._timer = None
         self._soon = False
+        owing, self._owing = self._owing, {}
+        for account in owing.values():
+            self._settle(account)
+
+    def _settle(self, account: Account) -> None:
         window, batch = self._grant()
-        self._granted = window
-        for sender, account in self._accounts.items():
-            if account.done or account.records or account.delivered or account.worked:
-                progress = Progress(
-                    done=account.done,
-                    delivered=account.delivered,
-                    records=account.records,
-                    bytes=account.size,
-                    window=window,
-                    batch=batch,
-                    worked=account.worked,
-                )
-                account.done = []
-                account.delivered = account.worked = account.records = account.size = 0
-                self._tell(sender, progress)
+        self._granted = window or None
+        progress = Progress(
+            done=account.done,
+            delivered=account.delivered,
+            records=account.records,
+            bytes=account.size,
+            window=window,
+            batch=batch,
+            worked=account.worked,
+        )
+        account.done = []
+        account.delivered = account.worked = account.records = account.size = 0
+        self._tell(account.sender, progress)
 
     @property
     def empty(self) -> bool:
@@ -253,3 +265,4 @@ class Inlet:
         account = self._accounts.get(sender)
         if account is not None and not account.open:
             del self._accounts[sender]
+            self._owing.pop(sender, None)

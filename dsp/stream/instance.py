@@ -31,7 +31,7 @@ from dsp.stream.home import Home
 from dsp.stream.inlet import Arrival, Inlet
 from dsp.stream.letters import DeadLetters
 from dsp.stream.metering import make_metering
-from dsp.stream.offsets import Ends, OffsetStore
+from dsp.stream.offsets import Ends
 from dsp.stream.outlet import Outlet
 from dsp.stream.parcels import Progress
 from dsp.stream.reading import Reader
@@ -44,6 +44,7 @@ from dsp.stream.working import Worker
 
 if TYPE_CHECKING:
     from dsp.config import Config
+    from dsp.stream.offset_store import OffsetStore
 
 __all__ = ["Instance"]
 
@@ -81,7 +82,7 @@ class Instance(Scaler):
         decider: Decider | None,
         period: float,
         random: Random,
-        store: OffsetStore | None = None,
+        store: "OffsetStore | None" = None,
         news: Callable[[str, str, int], None] = lambda name, what, count: None,
     ) -> None:
         stream = config.stream

@@ -5,7 +5,6 @@ second, with the records that it has for all of them, those included that it mus
 """
 
 from collections.abc import Callable
-from statistics import fmean
 
 from dsp._pb.engine_pb2 import EngineDemand, EngineShare
 from dsp._pb.scaling_pb2 import ScaleMember
@@ -180,7 +179,7 @@ def _joined(demands: list[EngineDemand]) -> Report | None:
         load=sum(each.load for each in demands),
         pending=sum(each.pending for each in demands),
         expected=sum(expected) if asked else None,
-        latency=fmean(latencies) if latencies else None,
+        latency=sum(latencies) / len(latencies) if latencies else None,
         usable=min(usable, default=None),
         keeper=keepers[0] if keepers else None,
     )

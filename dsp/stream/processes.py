@@ -16,6 +16,7 @@ from urllib.parse import urlsplit
 
 import orjson
 
+from dsp.config.told import tell
 from dsp.core.types import NodeId, Peer
 from dsp.errors import ConfigError, DspError
 from dsp.scaling.events import Member
@@ -152,9 +153,9 @@ class ProcessSpawner:
 
     async def spawn(self, host: "Host", request: SpawnRequest) -> Peer:
         place = request.place
-        settings = self._config.model_dump(mode="json", exclude_defaults=True)
         url = endpoint_url(self._config.transport.url, place.member.id)
-        settings.setdefault("transport", {})["url"] = url
+        transport = self._config.transport.model_copy(update={"url": url})
+        settings = tell(self._config.model_copy(update={"transport": transport}))
         order = Order(self._application, settings, place, request.parent, request.watcher)
         child = await self._take()
         assert child.stdin is not None

@@ -3,13 +3,13 @@
 import asyncio
 import logging
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from dsp.stream.batch import Batch, origin
 from dsp.stream.graph import DEAD_LETTERS, Edge, Operator
 from dsp.stream.letters import DeadLetters
 from dsp.stream.metrics import MetricCollector
-from dsp.stream.offsets import Ends, OffsetStore, OffsetTracker, Pending, ends_of
+from dsp.stream.offsets import Ends, OffsetTracker, Pending, ends_of
 from dsp.stream.outlet import Outlet
 from dsp.stream.parcels import Made
 from dsp.stream.preparing import make_fitting
@@ -17,6 +17,9 @@ from dsp.stream.runners import Runner
 from dsp.stream.sources.base import Chunk, Source, SourceContext
 from dsp.stream.steps import Failure
 from dsp.stream.tokens import Token
+
+if TYPE_CHECKING:
+    from dsp.stream.offset_store import OffsetStore
 
 __all__ = ["Reader"]
 
@@ -45,7 +48,7 @@ class Reader:
         outlet: Outlet,
         runner: Runner,
         metrics: MetricCollector,
-        store: OffsetStore | None,
+        store: "OffsetStore | None",
         *,
         most_records: int,
         clock: Callable[[], float],
@@ -201,7 +204,7 @@ class Reader:
             self._source.dealt_with(tracker.position)
         self._changed()
 
-    def _settle(self, store: OffsetStore) -> None:
+    def _settle(self, store: "OffsetStore") -> None:
         """Tell, once in a while, which records no restart will bring again."""
         before, ends = self._ends
         if self._tracker.count - before >= SETTLE_EVERY:

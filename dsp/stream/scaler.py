@@ -9,12 +9,12 @@ from dsp._pb.engine_pb2 import EngineRetire
 from dsp.core.envelope import Envelope
 from dsp.core.types import NodeId
 from dsp.scaling.deciders import Decider, Observation, proactive_settings
+from dsp.scaling.deciders.configured import rules_of
 from dsp.scaling.events import LeaveRequested, ScaleOutRequested
 from dsp.scaling.place import Place
 from dsp.scaling.service import ScaleRequest, ScaleTrigger
 from dsp.stream.coordination import Coordinator, ScalingStep, Wish
 from dsp.stream.ending import Ending
-from dsp.stream.exclusion import Exclusion, excluding_edges
 from dsp.stream.foresight import Foresight, foreseer
 from dsp.stream.graph import Graph, Kind
 from dsp.stream.home import Home
@@ -53,14 +53,17 @@ class Scaler(Speaker):
         self._scaling = config.scaling
         self._wish: Wish | None = None
         self._step_began = 0.0
-        excluding = config.scaling.coordination == "2fgme"
-        guarded = excluding_edges(self.operator.name, graph) if excluding else []
-        patience = config.transport.session.suspect_after + config.stream.lost_after
-        self.coordinator: Coordinator = (
-            Exclusion(self.machine, guarded, home, self._begin_step, patience)
-            if guarded
-            else Coordinator(self._begin_step)
-        )
+        self.coordinator = self._make_coordinator(config, graph)
+
+    def _make_coordinator(self, config: "Config", graph: Graph) -> Coordinator:
+        if config.scaling.coordination == "2fgme":
+            # Only who excludes neighbours needs mutual exclusion: others would wait for its import.
+            from dsp.stream.exclusion import Exclusion, excluding_edges
+
+            if guarded := excluding_edges(self.operator.name, graph):
+                patience = config.transport.session.suspect_after + config.stream.lost_after
+                return Exclusion(self.machine, guarded, self._home, self._begin_step, patience)
+        return Coordinator(self._begin_step)
 
     @abstractmethod
     def look_later(self) -> None:
@@ -73,7 +76,7 @@ class Scaler(Speaker):
 
     def _make_observer(self, decider: Decider | None, *, by_key: bool) -> Observer:
         is_source = self.operator.kind is Kind.SOURCE
-        settings = proactive_settings(self._scaling.of(self.operator.name))
+        settings = proactive_settings(rules_of(self._scaling, self.operator.name))
         return Observer(
             self._home,
             self.machine,

@@ -27,7 +27,7 @@ from dsp.core.types import Lane, NodeId, Peer
 from dsp.errors import ClosedError, PeerUnreachable, WouldBlock
 from dsp.transport.adapter import AdapterTransport
 from dsp.transport.base import Frame, Transport
-from dsp.transport.conversation import Conversation, Parcel, SessionLink
+from dsp.transport.conversation import Conversation, Intake, Parcel, SessionLink
 
 if TYPE_CHECKING:
     import asyncio
@@ -109,6 +109,10 @@ class Conversing(AdapterTransport[SessionLink]):
     @abstractmethod
     def _pump(self, conversation: Conversation, link: SessionLink) -> None:
         """Submit what waits in a link's queue, as far as there is room."""
+
+    @abstractmethod
+    def _tell_taken(self, intake: Intake) -> None:
+        """Tell the machine what the application took of a lane."""
 
     def _send_failed(self, effect: Send) -> None:
         """The adapter refused a segment that had waited for room."""
@@ -258,6 +262,10 @@ class Conversing(AdapterTransport[SessionLink]):
         conversation.timer = self._loop.call_at(deadline, self._tick, conversation)
 
     def _tick(self, conversation: Conversation) -> None:
+        # What the application took goes with the acknowledgement that is due, not after it. While
+        # the clock counts as armed nothing sets it for what is due anyway.
+        for intake in conversation.intakes.values():
+            self._tell_taken(intake)
         due, conversation.armed = conversation.armed, None
         conversation.timer = None
         if self._is_open:

@@ -8,7 +8,6 @@ a class.
 import importlib
 from collections.abc import Mapping
 from dataclasses import dataclass
-from importlib.metadata import entry_points
 from typing import TYPE_CHECKING
 
 from dsp.errors import ConfigError, MissingExtraError
@@ -56,6 +55,9 @@ def known_schemes() -> Mapping[str, Registration]:
     Raises:
         ConfigError: two packages claim one scheme.
     """
+    # It takes as long to import as all else here, and who looks up no scheme needs none of it.
+    from importlib.metadata import entry_points
+
     found = dict(_BUILT_IN)
     for point in sorted(entry_points(group=ENTRY_POINT_GROUP), key=lambda point: point.name):
         if point.name in found:
@@ -91,6 +93,8 @@ def transport_class(url: str) -> type[Transport]:
         MissingExtraError: the scheme is dsp's own and its extra is not installed.
     """
     scheme = scheme_of(url)
+    if (taken := _taken.get(scheme)) is not None:
+        return taken
     known = known_schemes()
     registration = known.get(scheme)
     if registration is None:
@@ -98,6 +102,28 @@ def transport_class(url: str) -> type[Transport]:
             f"transport.url: unknown scheme {scheme!r} in {url!r}; known are {_examples(known)}. "
             f"Other packages add schemes through the entry-point group {ENTRY_POINT_GROUP!r}"
         )
+    return _load(scheme, registration)
+
+
+_taken: dict[str, type[Transport]] = {}
+
+
+def take_known(url: str) -> None:
+    """Load the class that serves a URL which whoever started this process has looked up.
+
+    That nobody else claims a scheme of dsp's own was seen there. Looking through all packages that
+    are installed takes as long as a good part of the start of a process.
+
+    Raises:
+        ConfigError: as ``transport_class`` does.
+        MissingExtraError: as ``transport_class`` does.
+    """
+    scheme = scheme_of(url)
+    own = _BUILT_IN.get(scheme)
+    _taken[scheme] = transport_class(url) if own is None else _load(scheme, own)
+
+
+def _load(scheme: str, registration: Registration) -> type[Transport]:
     module_name, _, class_name = registration.target.partition(":")
     try:
         module = importlib.import_module(module_name)

@@ -278,7 +278,7 @@ class Session(Conversing):
             intake.size += len(inbound.payload)
             # A quarter of the window at a time, or in a moment if the application waits for more.
             if intake.items >= self._tell_items or intake.size >= self._tell_bytes:
-                self._consumed(intake)
+                self._tell_taken(intake)
             elif not intake.scheduled and not self._boxes[lane]:
                 intake.scheduled = True
                 self._loop.call_later(self._limits.acknowledge_after, self._consumed, intake)
@@ -293,8 +293,11 @@ class Session(Conversing):
                 self._adapter.done(parcel.frame)
 
     def _consumed(self, intake: Intake) -> None:
-        conversation = intake.conversation
         intake.scheduled = False
+        self._tell_taken(intake)
+
+    def _tell_taken(self, intake: Intake) -> None:
+        conversation = intake.conversation
         if conversation.intakes[intake.lane] is intake and intake.items and self._is_open:
             items, size = intake.items, intake.size
             intake.items = intake.size = 0

@@ -7,7 +7,8 @@ import pytest
 from dsp.config import TransportConfig
 from dsp.core.types import NodeId
 from dsp.errors import ConfigError
-from dsp.transport.registry import create_transport, known_schemes, transport_class
+from dsp.transport import registry
+from dsp.transport.registry import create_transport, known_schemes, take_known, transport_class
 from tests.contract.tcp_package import tcp_installed, write_distribution
 
 GROUP = "dsp.transports"
@@ -40,6 +41,24 @@ def test_a_scheme_of_dsp_cannot_be_taken(tmp_path: Path) -> None:
     write_distribution(tmp_path, "taker", {GROUP: {"sim": "dsp_tcp:TcpTransport"}})
     with tcp_installed(tmp_path), pytest.raises(ConfigError, match="'sim' is claimed by"):
         transport_class("sim://world/node")
+
+
+def test_who_was_told_that_a_scheme_is_known_does_not_look_around(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(registry, "_taken", {})
+    write_distribution(tmp_path, "taker", {GROUP: {"sim": "dsp_tcp:TcpTransport"}})
+    with tcp_installed(tmp_path):
+        take_known("sim://world/node")
+        assert transport_class("sim://world/other").scheme == "sim"
+        with pytest.raises(ConfigError, match="'sim' is claimed by"):
+            take_known("tcp://127.0.0.1:0")
+    (tmp_path / "alone").mkdir()
+    with tcp_installed(tmp_path / "alone"):
+        take_known("tcp://127.0.0.1:0")
+        assert transport_class("tcp://127.0.0.1:1").scheme == "tcp"
+    with pytest.raises(ConfigError, match="unknown scheme 'wrong'"):
+        take_known("wrong://127.0.0.1:0")
 
 
 def test_an_entry_point_to_something_else_is_refused(tmp_path: Path) -> None:

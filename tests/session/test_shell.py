@@ -137,6 +137,27 @@ async def _send_all(a: Session, b: Session, count: int) -> None:
         await a.send(b.contact, bytes([number]), lane=Lane.DATA)
 
 
+async def test_what_was_taken_is_told_with_the_acknowledgement(world: World) -> None:
+    said: list[SegmentKind] = []
+
+    def listen(packet: Packet) -> Verdict:
+        if packet.source == "b":
+            said.append(kind_of(packet))
+        return PASS
+
+    async with make("a") as a, make("b") as b:
+        await a.send(b.contact, b"first", lane=Lane.DATA)
+        await frames(b, 1)
+        await asyncio.sleep(0.1)
+        with world.rule(listen):
+            for number in range(4):
+                await a.send(b.contact, bytes([number]), lane=Lane.DATA)
+                await frames(b, 1)
+                await asyncio.sleep(0.1)
+        # A word for each frame; a second one would tell of room that the first knew of.
+        assert said == 4 * [SegmentKind.STATUS]
+
+
 async def test_a_reader_that_pauses_is_waited_for(world: World) -> None:
     world.network.conditions = LinkConditions(loss=0.5)
     async with make("a", receive_queue_frames=4) as a, make("b", receive_queue_frames=4) as b:

@@ -13,7 +13,9 @@ from dsp.core.types import Lane, NodeId, Peer
 from dsp.errors import CodecError
 from dsp.stream.groupings.owners import Owners, key_bytes
 from dsp.stream.inlet import REMEMBERED, Arrival, Inlet
-from dsp.stream.offsets import OffsetStore, OffsetTracker
+from dsp.stream.offset_store import OffsetStore
+from dsp.stream.offsets import OffsetTracker
+from dsp.stream.room import FIRST_ROOM
 from dsp.stream.tokens import Token
 from dsp.stream.wire import unpack_ids
 from dsp.transport.base import Frame
@@ -188,6 +190,32 @@ async def test_half_a_window_of_room_is_told_at_once() -> None:
     assert place.told == []
     await place.inlet.take(10)
     assert [p.records for _, p in place.told] == [20]
+
+
+@pytest.mark.asyncio
+async def test_others_are_not_told_because_one_is() -> None:
+    place = Place(window=40)
+    place.put(1, sender=OTHER)
+    place.put(1)
+    place.put(2)
+    for _ in range(3):
+        await place.inlet.take(10)
+    assert [(to, p.records) for to, p in place.told] == [(SENDER, 20)]
+    place.inlet.settle()
+    place.inlet.settle()  # nothing is owed any more
+    assert [(to, p.records) for to, p in place.told] == [(SENDER, 20), (OTHER, 10)]
+
+
+@pytest.mark.asyncio
+async def test_who_cannot_say_what_it_grants_tells_at_half_of_what_is_assumed() -> None:
+    place = Place(window=0)
+    half = FIRST_ROOM[0] // 2
+    place.put(1, records=half - 1)
+    place.put(2, records=1)
+    await place.inlet.take(1)
+    assert place.told == []
+    await place.inlet.take(1)
+    assert [p.records for _, p in place.told] == [half]
 
 
 @pytest.mark.asyncio

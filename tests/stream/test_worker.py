@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from dsp.config import Config
+from dsp.config.told import tell
 from dsp.core.types import NodeId, Peer
 from dsp.scaling.events import Member
 from dsp.scaling.place import Place
@@ -21,7 +22,7 @@ def test_one_that_has_nobody_to_tell_ends_with_a_line() -> None:
     member = Member("slow", 0, NodeId("slow.1"))
     order = Order(
         "tests.stream.elastic_app:pipeline",
-        {"transport": {"url": "zmq://127.0.0.1:0"}},
+        tell(Config.model_validate({"transport": {"url": "zmq://127.0.0.1:0"}})),
         Place(member, ("numbers",), ("out",), keeper=True),
         Peer(NodeId("creator"), "zmq+tcp://127.0.0.1:1?data=2"),
         None,

@@ -10,9 +10,14 @@ from dsp.scaling.deciders.named import make_decider
 from dsp.scaling.deciders.probabilistic import Thresholds
 
 if TYPE_CHECKING:
-    from dsp.config.scaling import ScaleRules
+    from dsp.config.scaling import ScaleRules, ScalingConfig
 
-__all__ = ["configured_decider", "proactive_settings"]
+__all__ = ["configured_decider", "proactive_settings", "rules_of"]
+
+
+def rules_of(scaling: "ScalingConfig", operator: str) -> "ScaleRules":
+    """Give the settings of an operator, also of a configuration that was told."""
+    return scaling.operators.get(operator, scaling)
 
 
 def configured_decider(rules: "ScaleRules", random: Random) -> Decider:
