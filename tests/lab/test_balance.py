@@ -44,7 +44,9 @@ def test_a_slow_instance_gets_less_without_a_key() -> None:
     stream = make_stream(setting, 1)
     turns = simulate_whole(setting, "keyless-turns", stream)
     least = simulate_whole(setting, "keyless", stream)
-    assert least.mean < 0.5 * turns.mean
+    # Turns pass over who has no room: so they suffer as long as there is some.
+    assert least.mean < turns.mean
+    assert least.p99 < 0.5 * turns.p99
 
 
 def test_a_study_pairs_streams_and_compares_with_turns_where_they_ran() -> None:
