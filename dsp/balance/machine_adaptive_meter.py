@@ -5,13 +5,15 @@ as soon as that is enough records and some time has passed, and schedulers put i
 """
 
 from collections.abc import Hashable, Mapping, Sequence
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
 from dsp.balance.events import Executed, MeterEffect
 from dsp.balance.meter import Meter
 from dsp.balance.settings import BalanceSettings
-from dsp.core.types import NodeId
 from dsp.errors import InvariantError
+
+if TYPE_CHECKING:
+    from dsp.core.types import NodeId
 
 __all__ = ["AdaptiveMeter"]
 
