@@ -109,7 +109,7 @@ class HashFamily:
             longest = LONG
         width = longest // 8 + 1
         # As an array of byte strings, keys are filled up with zeros: lengths tell them apart.
-        words = np.array(keys, dtype=f"S{8 * width}").view("<u8")
+        words: Words = np.array(keys, dtype=f"S{8 * width}").view("<u8")
         if longest <= SHORT:
             return words | lengths << TOP
         words = words.reshape(len(keys), width)

@@ -7,6 +7,7 @@ and how much room they have, by the engine's own rules.
 
 from collections import deque
 from collections.abc import Callable
+from functools import partial
 from heapq import heappop, heappush
 from typing import TYPE_CHECKING, cast
 
@@ -95,10 +96,10 @@ class _Run:
 
     def _send(self) -> None:
         while self._held and (name := self._grouping.next()) is not None:
-            account, number = self._ways.account(name), self._held.popleft()
+            account = self._ways.account(name)
             account.records += 1
             account.unexecuted += 1
-            self._later(self._hop, lambda index=int(name), number=number: self._put(index, number))
+            self._later(self._hop, partial(self._put, int(name), self._held.popleft()))
 
     def _hear(self, index: int, taken: int, worked: int, window: int, batch: int) -> None:
         account = self._ways.account(self._names[index])
