@@ -36,7 +36,7 @@ class Estimator:
         """Give what a record of each key is likely to take: a row by key, a column by pair."""
         cells = self._family.cells(keys)
         # Of each pair the cell that was counted least.
-        rows = self._counts[cells].argmin(axis=0)
+        rows = self._counts.take(cells, axis=0).argmin(axis=0)
         least = cells[rows, np.arange(len(keys))[:, None]]
         estimates: Matrix = self._ratios[least, self._each]
         return estimates

@@ -30,6 +30,9 @@ Words = NDArray[np.uint64]
 
 # Bytes of keys that fit into 64 bits with their length, and of those that go by their words.
 SHORT, LONG = 7, 63
+# So few short keys are hashed one by one: an operation on an array costs as much as some keys do.
+FEW = 6
+ALL = (1 << 64) - 1
 HALF, TOP = np.uint64(32), np.uint64(56)
 LOW = np.uint64(0xFFFF_FFFF)
 # Keys whose cells are remembered. All are forgotten when there are more: it costs time, no more.
@@ -54,6 +57,7 @@ class HashFamily:
         drawn = [[random.getrandbits(64) for _ in range(3)] for _ in range(rows)]
         numbers = np.array(drawn, dtype=np.uint64)
         self._first, self._second, self._third = (numbers[:, i : i + 1] for i in range(3))
+        self._functions = [(*each, row * columns) for row, each in enumerate(drawn)]
         # Two functions of the 32-bit words of a key and its length.
         drawn = [[random.getrandbits(64) for _ in range(2 + (LONG + 1) // 4)] for _ in range(2)]
         numbers = np.array(drawn, dtype=np.uint64)
@@ -91,8 +95,18 @@ class HashFamily:
             larger = np.empty((max(end, 2 * len(self._table)), self.rows), dtype=np.intp)
             larger[:start] = self._table[:start]
             self._table = larger
-        self._table[start:end] = self._hashed(keys).T
+        few = len(keys) <= FEW and max(map(len, keys)) <= SHORT
+        self._table[start:end] = list(map(self._cells_of, keys)) if few else self._hashed(keys).T
         self._slots.update(zip(keys, range(start, end), strict=True))
+
+    def _cells_of(self, key: bytes) -> list[int]:
+        """Do for one short key what ``_hashed`` does for many."""
+        bits = len(key) << 56 | int.from_bytes(key, "little")
+        high, low, columns = bits >> 32, bits & 0xFFFF_FFFF, self.columns
+        return [
+            (((first + high) * (second + low) + third & ALL) >> 32) * columns // (1 << 32) + offset
+            for first, second, third, offset in self._functions
+        ]
 
     def _hashed(self, keys: list[bytes]) -> Cells:
         prints = self._prints(keys)

@@ -145,7 +145,7 @@ class AdaptiveScheduler:
     def _assign(self, keys: Sequence[bytes], room: Sequence[int] | None, now: float) -> Assign:
         count = len(self._ways)
         if not count:
-            return Assign([], [])
+            return Assign([], {})
         # Who would be through first with a mean record: instances may differ in speed. Where that
         # is the same, as at the start, they take turns.
         turn = self._turn
@@ -163,14 +163,12 @@ class AdaptiveScheduler:
         speeds = [way.speed for way in ways]
         given: list[list[float]] = [[] for _ in ways]
         chosen: list[int] = []
-        seconds: list[float] = []
         for cost in self._believed.of(keys):
             if not heap:
                 break
             end, place = heap[0]
             each = cost * speeds[place]
             chosen.append(place)
-            seconds.append(each)
             given[place].append(each)
             if left is not None:
                 left[place] -= 1
@@ -178,14 +176,16 @@ class AdaptiveScheduler:
                     heappop(heap)
                     continue
             heapreplace(heap, (end + each, place))
-        for way, some in zip(ways, given, strict=True):
+        work: dict[NodeId, float] = {}
+        for name, way, some in zip(names, ways, given, strict=True):
             if some:
                 if not way.waiting:
                     way.since = now
                 way.waiting += some
-                way.work += sum(some)
+                work[name] = sum(some)
+                way.work += work[name]
         self._turn = (turn + len(chosen)) % count
-        return Assign([names[place] for place in chosen], seconds)
+        return Assign([names[place] for place in chosen], work)
 
     @staticmethod
     def _left(way: _Way, now: float) -> float:

@@ -211,34 +211,32 @@ class OsgScheduler:
     def _assign(self, keys: Sequence[bytes]) -> Assign:
         names = list(self._ways)
         if not names:
-            return Assign([], [])
+            return Assign([], {})
         if self.status is SchedulerState.ROUND_ROBIN:
             count = len(names)
             targets = [names[(self._next + i) % count] for i in range(len(keys))]
             self._next = (self._next + len(keys)) % count
             # Nothing is known of what they cost: the synchronisation to come makes up for it.
-            return Assign(targets, [0.0] * len(keys))
+            return Assign(targets, dict.fromkeys(targets, 0.0))
         estimates = self._believed.of(keys)
         chosen: list[int] = []
-        seconds: list[float] = []
         ways = list(self._ways.values())
+        before = [way.load for way in ways]
         turns = [i for i, way in enumerate(ways) if way.turn][: len(keys)]
         for index, costs in zip(turns, estimates, strict=False):
             ways[index].turn = False
             ways[index].load += costs[index]
             chosen.append(index)
-            seconds.append(costs[index])
         heap = [(way.load, index) for index, way in enumerate(ways)]
         heapify(heap)
         for costs in estimates[len(turns) :]:
             load, index = heap[0]
-            cost = costs[index]
-            heapreplace(heap, (load + cost, index))
+            heapreplace(heap, (load + costs[index], index))
             chosen.append(index)
-            seconds.append(cost)
         for load, index in heap:
             ways[index].load = load
-        return Assign([names[index] for index in chosen], seconds)
+        work = {names[index]: ways[index].load - before[index] for index in dict.fromkeys(chosen)}
+        return Assign([names[index] for index in chosen], work)
 
     def _read(self, keys: Sequence[bytes]) -> list[list[float]]:
         """Read from the matrices what a record of each key costs at each instance."""
