@@ -148,7 +148,7 @@ class AdaptiveScheduler:
             return Assign([], {})
         # Who would be through first with a mean record: instances may differ in speed. Where that
         # is the same, as at the start, they take turns.
-        turn = self._turn
+        turn = self._turn % count
         names, ways = _turned(list(self._ways), turn), _turned(list(self._ways.values()), turn)
         left = None if room is None else _turned(room, turn)
         mean = max(self._costs.mean, UNKNOWN)
