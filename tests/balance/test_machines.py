@@ -227,6 +227,22 @@ def test_adaptive_gives_to_whoever_is_through_first(
     assert offered(scheduler, *keys, room=room) == expected
 
 
+@pytest.mark.parametrize("make", [OsgScheduler, AdaptiveScheduler])
+def test_what_is_assigned_comes_with_the_work_of_each(
+    make: type[OsgScheduler | AdaptiveScheduler],
+) -> None:
+    scheduler = make(SETTINGS, (A, B, C))
+    for name in (A, B, C):
+        scheduler.handle(Received(name, matrices({CHEAP: 1.0, DEAR: 8.0})), 0.0)
+    keys = [DEAR, CHEAP, DEAR, CHEAP, CHEAP]
+    (given,) = cast("Sequence[Assign]", scheduler.handle(Offered(keys), 0.0))
+    costs = {CHEAP: 1.0, DEAR: 8.0}
+    expected: dict[NodeId, float] = {}
+    for key, target in zip(keys, given.targets, strict=True):
+        expected[target] = expected.get(target, 0.0) + costs[key]
+    assert given.work == pytest.approx(expected)
+
+
 def test_what_is_believed_is_read_once_until_it_changes() -> None:
     asked: list[list[bytes]] = []
 
