@@ -24,19 +24,22 @@ class Estimator:
 
     def __init__(self, several: "Sequence[Costs]") -> None:
         self._family = several[0].family
-        self._counts = np.stack([each.counts.matrix.reshape(-1) for each in several])
-        self._seconds = np.stack([each.seconds.matrix.reshape(-1) for each in several])
-        self._means = np.array([[each.mean] for each in several])
+        counts = np.stack([each.counts.matrix.reshape(-1) for each in several], axis=1)
+        seconds = np.stack([each.seconds.matrix.reshape(-1) for each in several], axis=1)
+        known = counts > 0.0
+        means = np.array([each.mean for each in several])
+        self._counts = counts
+        self._ratios = np.where(known, seconds / np.where(known, counts, 1.0), means)
+        self._each = np.arange(len(several))
 
     def estimate(self, keys: Sequence[bytes]) -> Matrix:
-        """Give what a record of each key is likely to take, a row for each pair of sketches."""
+        """Give what a record of each key is likely to take: a row by key, a column by pair."""
         cells = self._family.cells(keys)
-        counts, seconds = self._counts[:, cells], self._seconds[:, cells]
-        row = counts.argmin(axis=1)[:, None, :]
-        least = np.take_along_axis(counts, row, 1)[:, 0]
-        taken = np.take_along_axis(seconds, row, 1)[:, 0]
-        known = least > 0.0
-        return np.where(known, taken / np.where(known, least, 1.0), self._means)
+        # Of each pair the cell that was counted least.
+        rows = self._counts.take(cells, axis=0).argmin(axis=0)
+        least = cells[rows, np.arange(len(keys))[:, None]]
+        estimates: Matrix = self._ratios[least, self._each]
+        return estimates
 
 
 class Costs:
@@ -67,7 +70,7 @@ class Costs:
 
         As in paper 002, of the cell that was counted least: it is the one with the fewest others.
         """
-        estimates: Values = Estimator([self]).estimate(keys)[0]
+        estimates: Values = Estimator([self]).estimate(keys)[:, 0]
         return estimates
 
     def ratios(self) -> Matrix:

@@ -4,7 +4,7 @@ A *scheduler* chooses, for one edge of the graph, the instance that gets a recor
 in each instance at the other end and learns what records cost there.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from dsp.core.machine import CommonEvent, Reject, Send
@@ -142,11 +142,11 @@ class Assign:
 
     Attributes:
         targets: one for each record; fewer if the room is used up, none if nobody is there.
-        seconds: what each of the records is estimated to cost where it goes.
+        work: seconds that what each of them gets is estimated to take there, by who gets something.
     """
 
     targets: Sequence[NodeId]
-    seconds: Sequence[float]
+    work: Mapping[NodeId, float]
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,14 +9,14 @@ which old records fade. How much slower than the others an instance is, is one n
 records took, by what they were expected to take. A record's cost at an instance is the product.
 """
 
-from collections import deque
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
-from heapq import heapify, heapreplace
+from heapq import heapify, heappop, heapreplace
 from math import exp, log
-from typing import Final, assert_never, cast
+from typing import Final, TypeVar, assert_never, cast
 
-from dsp.balance.estimates import Costs
+from dsp.balance.believed import Believed
+from dsp.balance.estimates import Costs, Estimator
 from dsp.balance.events import (
     Assign,
     Departing,
@@ -34,8 +34,8 @@ from dsp.errors import CodecError, InvariantError
 
 __all__ = ["AdaptiveScheduler"]
 
-# Keys whose estimates are remembered until reports change them.
-REMEMBERED: Final = 1 << 15
+T = TypeVar("T")
+
 # Of a slow change of speed, so much is believed with each report; a large one is believed at once.
 SMOOTHING: Final = 0.25
 LARGE: Final = log(1.5)
@@ -55,7 +55,7 @@ class _Way:
     """
 
     speed: float = 1.0
-    waiting: deque[float] = field(default_factory=deque)
+    waiting: list[float] = field(default_factory=list)
     work: float = 0.0
     since: float = 0.0
 
@@ -72,7 +72,8 @@ class AdaptiveScheduler:
         self._settings = settings
         self._costs = Costs(HashFamily(settings.rows, settings.columns, settings.seed))
         self._ways: dict[NodeId, _Way] = {name: _Way() for name in instances}
-        self._estimates: dict[bytes, float] = {}
+        self._believed = Believed(self._read)
+        self._estimator: Estimator | None = None
         self._turn = 0
 
     def handle(self, event: SchedulerEvent, now: float) -> Sequence[SchedulerEffect]:
@@ -102,11 +103,10 @@ class AdaptiveScheduler:
         way = self._ways.get(by)
         if way is None or not records:
             return
-        waiting = way.waiting
-        for _ in range(min(records, len(waiting))):
-            way.work -= waiting.popleft()
+        way.work -= sum(way.waiting[:records])
+        del way.waiting[:records]
         way.since = now
-        if not waiting:
+        if not way.waiting:
             way.work = 0.0  # rounding errors must not add up
 
     def _hear(self, sender: NodeId, message: Hashable) -> list[SchedulerEffect]:
@@ -123,7 +123,7 @@ class AdaptiveScheduler:
         self._costs.decay(0.5 ** (seen.counts.total / self._settings.memory))
         seen.seconds.decay(1.0 / way.speed)
         self._costs.merge(seen)
-        self._estimates.clear()
+        self._forget_estimates()
         return []
 
     def _learn_speed(self, way: _Way, seen: Costs) -> None:
@@ -143,47 +143,49 @@ class AdaptiveScheduler:
     # -- choosing -------------------------------------------------------------------------
 
     def _assign(self, keys: Sequence[bytes], room: Sequence[int] | None, now: float) -> Assign:
-        names, ways = list(self._ways), list(self._ways.values())
-        costs = self._estimated(keys)
+        count = len(self._ways)
+        if not count:
+            return Assign([], {})
         # Who would be through first with a mean record: instances may differ in speed. Where that
         # is the same, as at the start, they take turns.
+        turn = self._turn % count
+        names, ways = _turned(list(self._ways), turn), _turned(list(self._ways.values()), turn)
+        left = None if room is None else _turned(room, turn)
         mean = max(self._costs.mean, UNKNOWN)
-        count, turn = len(ways), self._turn
         heap = [
-            (self._left(way, now) + way.speed * mean, (index - turn) % count, index)
-            for index, way in enumerate(ways)
-            if room is None or room[index] > 0
+            (self._left(way, now) + way.speed * mean, place)
+            for place, way in enumerate(ways)
+            if left is None or left[place] > 0
         ]
         heapify(heap)
-        left = None if room is None else list(room)
-        targets: list[NodeId] = []
-        seconds: list[float] = []
-        given: list[list[float]] = [[] for _ in ways]
+        if left is not None and min(left) >= len(keys):
+            left = None  # nobody's room is used up
         speeds = [way.speed for way in ways]
-        for cost in costs:
+        given: list[list[float]] = [[] for _ in ways]
+        chosen: list[int] = []
+        for cost in self._believed.of(keys):
             if not heap:
                 break
-            end, order, index = heap[0]
-            each = cost * speeds[index]
-            given[index].append(each)
-            targets.append(names[index])
-            seconds.append(each)
+            end, place = heap[0]
+            each = cost * speeds[place]
+            chosen.append(place)
+            given[place].append(each)
             if left is not None:
-                left[index] -= 1
-                if not left[index]:
-                    heap[0] = heap[-1]
-                    heap.pop()
-                    heapify(heap)
+                left[place] -= 1
+                if not left[place]:
+                    heappop(heap)
                     continue
-            heapreplace(heap, (end + each, order, index))
-        for way, some in zip(ways, given, strict=True):
+            heapreplace(heap, (end + each, place))
+        work: dict[NodeId, float] = {}
+        for name, way, some in zip(names, ways, given, strict=True):
             if some:
                 if not way.waiting:
                     way.since = now
-                way.waiting.extend(some)
-                way.work += sum(some)
-        self._turn = (turn + len(targets)) % count if count else 0
-        return Assign(targets, seconds)
+                way.waiting += some
+                work[name] = sum(some)
+                way.work += work[name]
+        self._turn = (turn + len(chosen)) % count
+        return Assign([names[place] for place in chosen], work)
 
     @staticmethod
     def _left(way: _Way, now: float) -> float:
@@ -192,19 +194,17 @@ class AdaptiveScheduler:
             return 0.0
         return way.work - min(way.waiting[0], max(0.0, now - way.since))
 
-    def _estimated(self, keys: Sequence[bytes]) -> list[float]:
-        known = self._estimates
-        try:
-            return [known[key] for key in keys]
-        except KeyError:
-            pass
-        fresh = list(dict.fromkeys(key for key in keys if key not in known))
-        if len(known) + len(fresh) > REMEMBERED:
-            known.clear()
-            fresh = list(dict.fromkeys(keys))
-        estimates = np.maximum(self._costs.estimate(fresh), UNKNOWN)
-        known.update(zip(fresh, estimates.tolist(), strict=True))
-        return [known[key] for key in keys]
+    def _read(self, keys: Sequence[bytes]) -> list[float]:
+        """Read from the sketches what a record of each key costs."""
+        if self._estimator is None:
+            self._estimator = Estimator([self._costs])
+        estimates = self._estimator.estimate(keys)[:, 0]
+        seconds: list[float] = np.maximum(estimates, UNKNOWN).tolist()
+        return seconds
+
+    def _forget_estimates(self) -> None:
+        self._believed.change()
+        self._estimator = None
 
     # -- for drivers and explorers --------------------------------------------------------
 
@@ -237,10 +237,10 @@ class AdaptiveScheduler:
         )
         self._costs.restore(costs)
         self._ways = {
-            name: _Way(speed, deque(waiting), work, since)
+            name: _Way(speed, list(waiting), work, since)
             for name, speed, waiting, work, since in ways
         }
-        self._estimates.clear()
+        self._forget_estimates()
 
     def describe(self) -> Mapping[str, object]:
         """A small summary for logs and bug reports."""
@@ -248,3 +248,8 @@ class AdaptiveScheduler:
             "work": {name: round(way.work, 6) for name, way in self._ways.items()},
             "speeds": {name: round(way.speed, 3) for name, way in self._ways.items()},
         }
+
+
+def _turned(items: Sequence[T], turn: int) -> list[T]:
+    """Give items from one on, and then those before it."""
+    return [*items[turn:], *items[:turn]]

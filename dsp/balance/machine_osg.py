@@ -27,6 +27,7 @@ from enum import Enum
 from heapq import heapify, heapreplace
 from typing import Final, assert_never, cast
 
+from dsp.balance.believed import Believed
 from dsp.balance.estimates import Costs, Estimator
 from dsp.balance.events import (
     Assign,
@@ -66,9 +67,6 @@ TRANSITIONS: Final = {
 }
 """What may follow what; new matrices in SEND ALL begin it again."""
 
-# Keys whose estimates are remembered until matrices change them.
-REMEMBERED: Final = 1 << 15
-
 
 @dataclass(slots=True)
 class _Way:
@@ -105,7 +103,7 @@ class OsgScheduler:
         self._family = HashFamily(settings.rows, settings.columns, settings.seed)
         self._ways: dict[NodeId, _Way] = {name: _Way() for name in instances}
         self._costs: dict[NodeId, Costs] = {}
-        self._estimates: dict[bytes, list[float]] = {}
+        self._believed = Believed(self._read)
         self._estimator: Estimator | None = None
         self.status = SchedulerState.ROUND_ROBIN
         self._epoch = 0
@@ -213,66 +211,50 @@ class OsgScheduler:
     def _assign(self, keys: Sequence[bytes]) -> Assign:
         names = list(self._ways)
         if not names:
-            return Assign([], [])
+            return Assign([], {})
         if self.status is SchedulerState.ROUND_ROBIN:
             count = len(names)
             targets = [names[(self._next + i) % count] for i in range(len(keys))]
             self._next = (self._next + len(keys)) % count
             # Nothing is known of what they cost: the synchronisation to come makes up for it.
-            return Assign(targets, [0.0] * len(keys))
-        estimates = self._estimated(keys)
-        targets, seconds = [], []
+            return Assign(targets, dict.fromkeys(targets, 0.0))
+        estimates = self._believed.of(keys)
+        chosen: list[int] = []
         ways = list(self._ways.values())
+        before = [way.load for way in ways]
         turns = [i for i, way in enumerate(ways) if way.turn][: len(keys)]
         for index, costs in zip(turns, estimates, strict=False):
             ways[index].turn = False
             ways[index].load += costs[index]
-            targets.append(names[index])
-            seconds.append(costs[index])
+            chosen.append(index)
         heap = [(way.load, index) for index, way in enumerate(ways)]
         heapify(heap)
         for costs in estimates[len(turns) :]:
             load, index = heap[0]
-            cost = costs[index]
-            heapreplace(heap, (load + cost, index))
-            targets.append(names[index])
-            seconds.append(cost)
+            heapreplace(heap, (load + costs[index], index))
+            chosen.append(index)
         for load, index in heap:
             ways[index].load = load
-        return Assign(targets, seconds)
-
-    def _estimated(self, keys: Sequence[bytes]) -> list[list[float]]:
-        """Give what each record would cost at each instance."""
-        known = self._estimates
-        try:
-            return [known[key] for key in keys]
-        except KeyError:
-            pass
-        fresh = list(dict.fromkeys(key for key in keys if key not in known))
-        if len(known) + len(fresh) > REMEMBERED:
-            known.clear()
-            fresh = list(dict.fromkeys(keys))
-        known.update(zip(fresh, self._read(fresh), strict=True))
-        return [known[key] for key in keys]
+        work = {names[index]: ways[index].load - before[index] for index in dict.fromkeys(chosen)}
+        return Assign([names[index] for index in chosen], work)
 
     def _read(self, keys: Sequence[bytes]) -> list[list[float]]:
-        """Read from the matrices what each key costs at each instance."""
+        """Read from the matrices what a record of each key costs at each instance."""
         if not self._costs:
             return [[0.0] * len(self._ways) for _ in keys]
         if self._estimator is None:
             self._estimator = Estimator(list(self._costs.values()))
         table = self._estimator.estimate(keys)
-        if len(self._costs) < len(self._ways) or list(self._costs) != list(self._ways):
+        if list(self._costs) != list(self._ways):
             places = {name: place for place, name in enumerate(self._costs)}
-            mean = table.mean(axis=0)  # for newcomers: what a record costs the others
-            table = np.stack(
-                [table[places[name]] if name in places else mean for name in self._ways]
-            )
-        rows: list[list[float]] = table.T.tolist()
+            mean = table.mean(axis=1)  # for newcomers: what a record costs the others
+            columns = [table[:, places[name]] if name in places else mean for name in self._ways]
+            table = np.stack(columns, axis=1)
+        rows: list[list[float]] = table.tolist()
         return rows
 
     def _forget_estimates(self) -> None:
-        self._estimates.clear()
+        self._believed.change()
         self._estimator = None
 
     # -- for drivers and explorers --------------------------------------------------------

@@ -13,27 +13,18 @@ compares its estimate with what its own records took; and a scheduler that appea
 matrices, since the next ones may be long in coming.
 """
 
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from enum import Enum
-from typing import assert_never, cast
+from typing import cast
 
-from dsp.balance.estimates import Costs
-from dsp.balance.events import Executed, Matrices, MeterEffect, MeterEvent, Reply, Request
-from dsp.balance.hashing import HashFamily, np
+from dsp.balance.events import Executed, Matrices, MeterEffect, Reply
+from dsp.balance.hashing import np
+from dsp.balance.meter import Meter
 from dsp.balance.settings import BalanceSettings
 from dsp.balance.sketch import Matrix
-from dsp.core.machine import (
-    Cancelled,
-    PeerAppeared,
-    PeerLost,
-    Received,
-    Reject,
-    Send,
-    SendFailed,
-    Tick,
-)
+from dsp.core.machine import Send
 from dsp.core.types import NodeId
-from dsp.errors import InvariantError, LocalProtocolError
+from dsp.errors import InvariantError
 
 __all__ = ["MeterState", "OsgMeter"]
 
@@ -45,7 +36,7 @@ class MeterState(Enum):
     STABILIZING = "stabilizing"
 
 
-class OsgMeter:
+class OsgMeter(Meter):
     """What sits in an instance whose records are spread by OSG.
 
     Args:
@@ -53,11 +44,9 @@ class OsgMeter:
     """
 
     def __init__(self, settings: BalanceSettings) -> None:
-        self._settings = settings
-        self._costs = Costs(HashFamily(settings.rows, settings.columns, settings.seed))
+        super().__init__(settings)
         self._snapshot: Matrix | None = None
         self._executed = 0
-        self._taken: dict[NodeId, float] = {}
         self._last: Matrices | None = None
 
     @property
@@ -65,39 +54,12 @@ class OsgMeter:
         """Where it is in figure 7b."""
         return MeterState.START if self._snapshot is None else MeterState.STABILIZING
 
-    def handle(self, event: MeterEvent, now: float) -> Sequence[MeterEffect]:
-        """Take one event; give what has to be done."""
-        match event:
-            case Executed(scheduler, keys, seconds, request):
-                return self._executed_some(scheduler, keys, seconds, request)
-            case PeerAppeared(peer):
-                return list(self._greet(peer))
-            case PeerLost(peer):
-                self._taken.pop(peer, None)
-                return []
-            case Received(sender, message, _):
-                return [Reject(sender, f"{type(message).__name__} is nothing for an instance")]
-            case Tick() | SendFailed() | Cancelled():
-                return []
-            case other:
-                assert_never(other)
+    def _greet(self, scheduler: NodeId) -> list[MeterEffect]:
+        return [] if self._last is None else [Send(scheduler, self._last)]
 
-    def _greet(self, scheduler: NodeId) -> Iterator[Send]:
-        if scheduler not in self._taken:
-            self._taken[scheduler] = 0.0
-            if self._last is not None:
-                yield Send(scheduler, self._last)
-
-    def _executed_some(
-        self,
-        scheduler: NodeId,
-        keys: Sequence[bytes],
-        seconds: Sequence[float],
-        request: Request | None,
-    ) -> list[MeterEffect]:
-        if len(keys) != len(seconds):
-            raise LocalProtocolError(f"{len(seconds)} durations of {len(keys)} records")
-        effects: list[MeterEffect] = [*self._greet(scheduler)]
+    def _executed_some(self, executed: Executed, now: float) -> Sequence[MeterEffect]:
+        keys, seconds, request = executed.keys, executed.seconds, executed.request
+        effects: list[MeterEffect] = []
         start, window = 0, self._settings.window
         while start < len(keys):
             # A look is due after every N records exactly, however they come.
@@ -108,22 +70,20 @@ class OsgMeter:
             if self._executed == window:
                 self._executed = 0
                 effects += self._look()
-        self._taken[scheduler] += sum(seconds)
+        self._schedulers[executed.scheduler] += sum(seconds)
         if request is not None:
-            difference = self._taken[scheduler] - request.estimate
-            effects.append(Send(scheduler, Reply(request.epoch, difference)))
+            difference = self._schedulers[executed.scheduler] - request.estimate
+            effects.append(Send(executed.scheduler, Reply(request.epoch, difference)))
         return effects
 
-    def _look(self) -> Iterator[Send]:
+    def _look(self) -> list[MeterEffect]:
         present = self._costs.ratios()
         if self._snapshot is None or not self._is_stable(self._snapshot, present):
             self._snapshot = present
-            return
-        self._last = self._costs.matrices()
-        self._costs.reset()
+            return []
         self._snapshot = None
-        for scheduler in self._taken:
-            yield Send(scheduler, self._last)
+        self._last, effects = self._tell()
+        return effects
 
     def _is_stable(self, before: Matrix, present: Matrix) -> bool:
         moved = float(np.abs(before - present).sum())
@@ -131,12 +91,7 @@ class OsgMeter:
 
     # -- for drivers and explorers --------------------------------------------------------
 
-    def next_deadline(self) -> float | None:
-        """Nothing here waits for a time."""
-        return None
-
     def check_invariants(self) -> None:
-        """Raise ``InvariantError`` if the state is one that must never be."""
         if not 0 <= self._executed < self._settings.window:
             raise InvariantError(f"{self._executed} records in a window")
         counts = self._costs.counts
@@ -144,13 +99,11 @@ class OsgMeter:
             raise InvariantError("rows of a sketch that have not counted the same records")
 
     def state(self) -> Hashable:
-        """The whole mutable state as a value."""
         snapshot = None if self._snapshot is None else self._snapshot.tobytes()
-        taken = tuple(self._taken.items())
+        taken = tuple(self._schedulers.items())
         return self._costs.state(), snapshot, self._executed, taken, self._last
 
     def restore(self, state: Hashable) -> None:
-        """Return to a value that ``state`` gave."""
         costs, snapshot, self._executed, taken, self._last = cast(
             "tuple[tuple[bytes, bytes, float, float], bytes | None, int, "
             "tuple[tuple[NodeId, float], ...], Matrices | None]",
@@ -159,8 +112,7 @@ class OsgMeter:
         self._costs.restore(costs)
         shape = self._costs.counts.matrix.shape
         self._snapshot = None if snapshot is None else np.frombuffer(snapshot).reshape(shape)
-        self._taken = dict(taken)
+        self._schedulers = dict(taken)
 
     def describe(self) -> Mapping[str, object]:
-        """A small summary for logs and bug reports."""
         return {"status": self.status.value, "executed": self._executed, "mean": self._costs.mean}

@@ -21,7 +21,7 @@ __all__ = ["balance"]
 def balance(
     strategies: Annotated[
         str, typer.Option(help="What to compare with round-robin and an omniscient scheduler.")
-    ] = "osg,osg-quick,adaptive",
+    ] = "osg,osg-quick,adaptive,keyless-turns,keyless",
     instances: Annotated[str, typer.Option(help="Instances, separated by commas.")] = "5,10",
     loads: Annotated[
         str, typer.Option(help="Shares of what all can do, separated by commas.")
@@ -104,14 +104,18 @@ def _print(study: "Study") -> None:
         ),
     )
     if study.summaries:
-        typer.echo("\nover all cells: largest ratios to round-robin and OSG, and to omniscient")
+        typer.echo(
+            "\nover all cells: largest ratios to round-robin, OSG and turns with the room of the "
+            "engine, and to omniscient"
+        )
     _rows(
-        ("strategy", "of round-robin", "of OSG", "of omniscient: all, worst"),
+        ("strategy", "of round-robin", "of OSG", "of turns", "of omniscient: all, worst"),
         (
             (
                 one.strategy,
                 f"{one.of_round_robin:.3f}, p99 {one.p99_of_round_robin:.3f}",
                 f"{one.of_osg:.3f}, p99 {one.p99_of_osg:.3f}",
+                "" if one.of_turns is None else f"{one.of_turns:.3f}, p99 {one.p99_of_turns:.3f}",
                 f"{one.of_omniscient:.3f}, {one.worst_of_omniscient:.3f}",
             )
             for one in study.summaries

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -92,6 +92,7 @@ class Inlet:
         grant: gives how many records may be under way here, and how many a batch may hold.
         near: whether a sender is in this process: then it is told as soon as the loop comes round.
             What it sent is let go of while it is still in the caches of the processor.
+        watched: operators whose instances choose by what is executed here.
     """
 
     def __init__(
@@ -103,6 +104,7 @@ class Inlet:
         pause: float,
         grant: Callable[[], tuple[int, int]],
         near: Callable[[NodeId], bool] = lambda name: False,
+        watched: Collection[str] = (),
     ) -> None:
         self._tell = tell
         self._finished = finished
@@ -110,6 +112,7 @@ class Inlet:
         self._pause = pause
         self._grant = grant
         self._near = near
+        self._watched = watched
         # What was granted last: half of it taken makes it worth to tell at once.
         self._granted: int | None = None
         self._soon = False
@@ -138,6 +141,8 @@ class Inlet:
             self.repeated += 1
             account.records += arrival.records
             account.size += arrival.size
+            if arrival.operator in self._watched:
+                account.worked += arrival.records
             if arrival.sequence in account.remembered and not self._at_most_once:
                 account.done.append(arrival.sequence)
             self._owe(account)
@@ -195,7 +200,9 @@ class Inlet:
         return taken
 
     def worked(self, arrival: Arrival) -> None:
-        """The records of a batch went through the body; its sender wants to know that."""
+        """The records of a batch went through the body: its sender may want to know that."""
+        if arrival.operator not in self._watched:
+            return
         account = self._accounts.get(arrival.sender)
         if account is not None:
             account.worked += arrival.records

@@ -26,7 +26,7 @@ from dsp.scaling.status import Status
 from dsp.stream.batch import Batch
 from dsp.stream.ending import Ending
 from dsp.stream.graph import Graph, Grouping, Kind
-from dsp.stream.groupings.making import Groupings
+from dsp.stream.groupings.making import Groupings, goes_by_work
 from dsp.stream.home import Home
 from dsp.stream.inlet import Arrival, Inlet
 from dsp.stream.letters import DeadLetters
@@ -90,6 +90,8 @@ class Instance(Scaler):
         self._config = stream
         at_most_once = stream.delivery == "at_most_once"
         edges = [graph.edges[self.operator.name, name] for name in place.downstream]
+        incoming = {name: graph.edges[name, self.operator.name] for name in place.upstream}
+        groupings = Groupings.of(config.balance)
         self.room = Room(stream, self.operator, self.metrics)
         self.inlet = Inlet(
             lambda to, progress: home.post_progress(self.name, to, progress),
@@ -98,8 +100,8 @@ class Instance(Scaler):
             pause=PROGRESS_PAUSE,
             grant=self.room.grant,
             near=home.is_local,
+            watched={name for name, edge in incoming.items() if goes_by_work(edge, groupings)},
         )
-        groupings = Groupings.of(config.balance)
         self.outlet = Outlet(
             self,
             [(edge, limits_to(stream, graph.operators[edge.target])) for edge in edges],
@@ -107,7 +109,6 @@ class Instance(Scaler):
             groupings=groupings,
             relay=self,
         )
-        incoming = {name: graph.edges[name, self.operator.name] for name in place.upstream}
         by_key = any(edge.grouping in BY_KEY for edge in incoming.values())
         self.metering = make_metering(
             self.operator.name, incoming, groupings, self._tell_cost, self._loop.time

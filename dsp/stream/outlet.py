@@ -257,6 +257,7 @@ class Outlet:
         account = self._account(sent.to, sent.edge)
         account.records += len(sent.ids)
         account.size += sent.size
+        account.unexecuted += len(sent.ids)
         self.sent_records[sent.edge.target] += len(sent.ids)
         self._open[sent.sequence] = sent
         self._instance.assigned(sent.to, 1)
@@ -273,6 +274,7 @@ class Outlet:
             return
         account.records = max(0, account.records - progress.records)
         account.size = max(0, account.size - progress.bytes)
+        account.unexecuted = max(0, account.unexecuted - progress.worked)
         if progress.window and progress.batch:
             account.window, account.batch = progress.window, progress.batch
         finished = 0
@@ -335,6 +337,7 @@ class Outlet:
         if account is not None:
             account.records = max(0, account.records - len(sent.ids))
             account.size = max(0, account.size - sent.size)
+            account.unexecuted = max(0, account.unexecuted - len(sent.ids))
         self._instance.confirmed(sent.to, 1)
         self._homeless.append(sent)
         self._rehouse()

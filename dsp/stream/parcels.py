@@ -102,9 +102,18 @@ class Progress:
 
 @dataclass(slots=True)
 class Account:
-    """What is under way to one successor, and how much may be."""
+    """What is under way to one successor, and how much may be.
+
+    Attributes:
+        window: records that may be.
+        batch: records that one batch may hold.
+        records: that it has not taken.
+        size: bytes of them.
+        unexecuted: records that did not go through its body, as far as it tells that.
+    """
 
     window: int
     batch: int
     records: int = 0
     size: int = 0
+    unexecuted: int = 0

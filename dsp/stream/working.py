@@ -178,6 +178,8 @@ class Worker:
         self._metrics.worked(records, seconds)
         if self._bulk is not None:
             self._metrics.rated(self._bulk.capacity)
+        for arrival in arrivals:
+            self._inlet.worked(arrival)
         if self._metering is not None:
             for place, (arrival, result) in enumerate(zip(arrivals, results, strict=True)):
                 self._measured(arrival, result, None if declared is None else declared[place])
@@ -217,7 +219,6 @@ class Worker:
         assert metering is not None
         if measured is None:
             return
-        self._inlet.worked(arrival)
         if declared is not None:
             metering.executed(arrival, measured.keys, declared, sum(declared))
         else:
@@ -246,6 +247,7 @@ class Worker:
         while (arrival := self._inlet.take_at_once()) is not None:
             work = partial(self._process, arrival)
             failures = self._here(work, arrival.records, arrival.born, arrival.token)
+            self._inlet.worked(arrival)
             arrival.forget()
             yield arrival, failures
 

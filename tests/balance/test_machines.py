@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from dsp.balance.believed import REMEMBERED, RENEWED, Believed
 from dsp.balance.estimates import Costs
 from dsp.balance.events import (
     Assign,
@@ -180,6 +181,92 @@ def test_keys_that_were_never_seen_cost_the_mean() -> None:
     costs.add([CHEAP, DEAR], [1.0, 8.0])
     assert costs.estimate([b"new", CHEAP]).tolist() == [4.5, 1.0]
     assert costs.ratios().min() == 0.0
+
+
+KEYS = st.lists(st.integers(0, 9).map(lambda number: b"%d" % number), max_size=40)
+
+
+@given(KEYS, st.integers(0, 40))
+def test_a_batch_is_shared_out_as_its_records_one_by_one(keys: list[bytes], place: int) -> None:
+    one, other = (OsgScheduler(SETTINGS, (A, B, C)) for _ in range(2))
+    for number, name in enumerate((A, B, C), 1):
+        seen = matrices({b"%d" % key: number * (key + 1.0) for key in range(8)})
+        for scheduler in (one, other):
+            scheduler.handle(Received(name, seen), 0.0)
+    pieces = [*offered(one, *keys[:place]), *offered(one, *keys[place:])]
+    assert pieces == [target for key in keys for target in offered(other, key)]
+
+
+@given(KEYS, st.lists(st.integers(0, 15), min_size=3, max_size=3), st.integers(0, 9))
+def test_adaptive_gives_to_whoever_is_through_first(
+    keys: list[bytes], room: list[int], before: int
+) -> None:
+    names, speeds = (A, B, C), {A: 0.5, B: 1.0, C: 2.0}
+    costs = {b"%d" % key: key + 1.0 for key in range(10)}
+    scheduler = AdaptiveScheduler(SETTINGS, names)
+    for _ in range(2):
+        for name in names:
+            its = {key: speeds[name] * seconds for key, seconds in costs.items()}
+            scheduler.handle(Received(name, matrices(its)), 0.0)
+    offered(scheduler, *[b"0"] * before)
+    (twin,) = (AdaptiveScheduler(SETTINGS),)
+    twin.restore(scheduler.state())
+    ends = {name: twin._left(way, 0.0) + way.speed * twin._costs.mean
+            for name, way in twin._ways.items()}  # fmt: skip
+    left = dict(zip(names, room, strict=True))
+    turns = [names[(before + place) % 3] for place in range(3)]
+    expected = []
+    for seconds in twin._believed.of(keys):
+        able = [name for name in turns if left[name]]
+        if not able:
+            break
+        target = min(able, key=lambda name: ends[name])
+        left[target] -= 1
+        ends[target] += seconds * twin._ways[target].speed
+        expected.append(target)
+    assert offered(scheduler, *keys, room=room) == expected
+
+
+@pytest.mark.parametrize("make", [OsgScheduler, AdaptiveScheduler])
+def test_what_is_assigned_comes_with_the_work_of_each(
+    make: type[OsgScheduler | AdaptiveScheduler],
+) -> None:
+    scheduler = make(SETTINGS, (A, B, C))
+    for name in (A, B, C):
+        scheduler.handle(Received(name, matrices({CHEAP: 1.0, DEAR: 8.0})), 0.0)
+    keys = [DEAR, CHEAP, DEAR, CHEAP, CHEAP]
+    (given,) = cast("Sequence[Assign]", scheduler.handle(Offered(keys), 0.0))
+    costs = {CHEAP: 1.0, DEAR: 8.0}
+    expected: dict[NodeId, float] = {}
+    for key, target in zip(keys, given.targets, strict=True):
+        expected[target] = expected.get(target, 0.0) + costs[key]
+    assert given.work == pytest.approx(expected)
+
+
+def test_what_is_believed_is_read_once_until_it_changes() -> None:
+    asked: list[list[bytes]] = []
+
+    def read(keys: list[bytes]) -> list[int]:
+        asked.append(keys)
+        return [len(asked)] * len(keys)
+
+    believed = Believed(read)
+    assert believed.of([CHEAP, DEAR, CHEAP]) == [1, 1, 1]
+    assert believed.of([DEAR, b"new", b"new"]) == [1, 2, 2]
+    believed.change()
+    assert believed.of([CHEAP]) == [3]
+    assert asked == [[CHEAP, DEAR], [b"new"], [CHEAP, DEAR, b"new"]]
+
+
+def test_what_is_believed_of_many_keys_is_forgotten_and_read_again() -> None:
+    keys = [b"%d" % number for number in range(REMEMBERED + 1)]
+    believed = Believed(lambda some: [int(key) for key in some])
+    assert believed.of(keys[:-1]) == [int(key) for key in keys[:-1]]
+    assert believed.of([keys[5], keys[-1]]) == [5, REMEMBERED]
+    believed.of(keys[: RENEWED + 1])
+    believed.change()
+    assert believed.of(keys[:2]) == [0, 1]
+    assert len(believed._known) == 2
 
 
 def test_matrices_of_another_size_are_refused() -> None:

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dsp.balance.hashing import REMEMBERED, HashFamily, fingerprint
+from dsp.balance.hashing import LONG, REMEMBERED, HashFamily
 from dsp.balance.settings import size_for
 from dsp.balance.sketch import CountMin
 from dsp.errors import CodecError
@@ -89,8 +89,9 @@ def test_the_bound_of_the_error_holds(seed: int, size: tuple[float, float]) -> N
 def test_two_keys_share_a_cell_no_more_often_than_they_may() -> None:
     # Of pairs that differ in one bit only: 2-universal means at most 1/columns of all functions.
     shared = total = 0
+    keys = [b"", b"\0", b"\1", b"12345678", b"12345679"]
     for seed in range(300):
-        cells = HashFamily(4, 32, seed).cells([b"", b"\0", b"\1", b"12345678", b"12345679"])
+        cells = HashFamily(4, 32, seed).cells(keys)
         for one in range(5):
             for other in range(one):
                 shared += int((cells[:, one] == cells[:, other]).sum())
@@ -163,9 +164,22 @@ def test_more_keys_than_are_remembered() -> None:
     assert all((once[:, 1000 * i : 1000 * (i + 1)] == part).all() for i, part in enumerate(pieces))
 
 
-def test_short_keys_keep_all_that_tells_them_apart() -> None:
-    keys = [b"", b"\0", b"\0\0", b"a", b"a\0", b"1234567", b"12345670"]
-    assert len({fingerprint(key, b"s") for key in keys}) == len(keys)
+@pytest.mark.parametrize("seed", range(3))
+def test_keys_of_any_length_are_told_apart(seed: int) -> None:
+    # Of other lengths, filled up with zeros, other in one place of many, longer than go by words.
+    keys = [b"\0" * length for length in range(2 * LONG)]
+    keys += [b"a" + b"\0" * length for length in range(2 * LONG)]
+    keys += [bytes(place == at for place in range(LONG + 9)) for at in range(LONG + 9)]
+    found = HashFamily(1, (1 << 32) - 1, seed).cells(keys)
+    assert len({*found[0].tolist()}) == len(keys)
+
+
+def test_cells_do_not_depend_on_what_else_is_asked() -> None:
+    keys = [b"", b"\0", b"1234567", b"12345678", b"x" * LONG, b"x" * (LONG + 1), b"y" * 500]
+    together = HashFamily(4, 1 << 20, 7).cells(keys)
+    for place, key in enumerate(keys):
+        alone = HashFamily(4, 1 << 20, 7).cells([key])
+        assert (alone[:, 0] == together[:, place]).all()
 
 
 def test_the_same_in_every_process() -> None:

@@ -71,8 +71,11 @@ def test_scaling_beats_a_fixed_number_and_a_step_at_a_time() -> None:
     )
     study = run_study(Setting(), choice, [11])
     late = {cell.strategy: cell.figures.late for cell in study.cells}
-    assert late["static"] > 0.05
-    assert late["incremental"] > 0.05
+    # How many are late with a fixed number, or a step at a time, hangs on the stream: no share of
+    # theirs is right or wrong. What is claimed is that both ways to scale are better than they are,
+    # by more than the point that is taken for chance; and that few are late at all.
+    for scaled in ("autoscale", "ranked"):
+        assert late[scaled] < min(late["static"], late["incremental"]) - 0.01
     assert late["autoscale"] <= 0.01
     assert late["ranked"] <= late["autoscale"] + 0.01
     (difference,) = excess(study, ("autoscale", "osg"), [("static", "osg")])

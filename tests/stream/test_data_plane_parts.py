@@ -124,7 +124,12 @@ class Place:
     """An inlet, and what it says."""
 
     def __init__(
-        self, *, at_most_once: bool = False, window: int = 1000, pause: float = 3600.0
+        self,
+        *,
+        at_most_once: bool = False,
+        window: int = 1000,
+        pause: float = 3600.0,
+        watched: tuple[str, ...] = (),
     ) -> None:
         self.told: list[tuple[NodeId, Progress]] = []
         self.finished: list[Frame] = []
@@ -134,6 +139,7 @@ class Place:
             at_most_once=at_most_once,
             pause=pause,
             grant=lambda: (window, 16),
+            watched=watched,
         )
 
     def put(self, sequence: int, records: int = 10, sender: NodeId = SENDER) -> bool:
@@ -246,6 +252,21 @@ async def test_a_repeat_is_not_taken_again_but_answered() -> None:
     assert [list(p.done) for _, p in place.told] == [[], [1], [1]]
     # The same number of another sender is another batch.
     assert place.put(1, sender=OTHER)
+
+
+@pytest.mark.asyncio
+@pytest.mark.parametrize("watched", [True, False])
+async def test_who_chooses_by_it_is_told_what_went_through_the_body(watched: bool) -> None:
+    place = Place(watched=("a",) if watched else ())
+    place.put(1)
+    (arrival,) = await place.inlet.take(10)
+    place.inlet.settle()
+    place.inlet.worked(arrival)
+    place.inlet.settle()
+    assert not place.put(1)  # what comes again is no work either
+    place.inlet.settle()
+    assert sum(p.worked for _, p in place.told) == 20 * watched
+    assert place.told[0][1].worked == 0
 
 
 @pytest.mark.asyncio

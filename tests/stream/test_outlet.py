@@ -61,8 +61,12 @@ class Around:
         await self.outlet.emit(Made(self.edge, Batch(list(ids), ids)), token)
         token.release()
 
-    def progress(self, sender: NodeId, *done: int, records: int = 0, window: int = 0) -> None:
-        told = EngineProgress(done=done, records=records, window=window, batch=10 * bool(window))
+    def progress(
+        self, sender: NodeId, *done: int, records: int = 0, window: int = 0, worked: int = 0
+    ) -> None:
+        told = EngineProgress(
+            done=done, records=records, window=window, batch=10 * bool(window), worked=worked
+        )
         self.outlet.progress(sender, told)
 
     def lose(self, name: NodeId) -> None:
@@ -109,6 +113,41 @@ async def test_who_has_no_room_is_passed_over_and_nobody_is_overrun() -> None:
     around.progress(ONE, window=30)
     await asyncio.wait_for(emitting, 30)
     assert [to for to, _, _ in around.sent[5:]] == [ONE]
+
+
+async def test_who_works_on_its_last_batch_has_more_before_it_than_who_is_idle() -> None:
+    around = Around(Grouping.ADAPTIVE)
+    await around.emit(range(10))
+    assert [to for to, _, _ in around.sent] == [ONE]
+    around.progress(ONE, records=10)  # taken, so nothing waits there
+    await around.emit(range(10, 20))
+    around.progress(TWO, records=10, worked=10)
+    await around.emit(range(20, 30))
+    assert [to for to, _, _ in around.sent] == [ONE, TWO, TWO]
+    around.progress(ONE, worked=10)
+    await around.emit(range(30, 40))
+    assert [to for to, _, _ in around.sent[3:]] == [ONE]
+
+
+async def test_room_tells_how_fast_a_successor_is() -> None:
+    around = Around(Grouping.ADAPTIVE, window=1000)
+    await around.emit(range(20))
+    around.progress(ONE, window=100)
+    around.progress(TWO, window=400)
+    await around.emit(range(20, 100))
+    records = {
+        name: sum(len(ids) for to, _, ids in around.sent if to == name) for name in (ONE, TWO)
+    }
+    assert records == {ONE: 20, TWO: 80}
+
+
+async def test_what_came_back_is_no_work_before_whom_it_left() -> None:
+    around = Around(Grouping.ADAPTIVE)
+    await around.emit(range(10))
+    around.outlet.returned(1)
+    assert [to for to, _, _ in around.sent] == [ONE, TWO]
+    await around.emit(range(10, 20))
+    assert [to for to, _, _ in around.sent] == [ONE, TWO, ONE]
 
 
 async def test_a_broadcast_reaches_all_and_newcomers_while_it_waits() -> None:

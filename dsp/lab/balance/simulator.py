@@ -27,7 +27,7 @@ from dsp.core.types import NodeId
 from dsp.errors import ConfigError
 from dsp.lab.balance.setting import Setting, Stream
 
-__all__ = ["STRATEGIES", "Outcome", "check_strategy", "simulate"]
+__all__ = ["STRATEGIES", "Instances", "Outcome", "simulate"]
 
 STRATEGIES = ("round-robin", "osg", "osg-quick", "adaptive", "omniscient")
 """Ways to choose; ``osg-quick`` is OSG with N 64 and mu .5, which leaves round-robin early."""
@@ -72,8 +72,13 @@ class Chooser(Protocol):
         ...
 
 
-class _Instances:
-    """The queues: when each instance will be idle."""
+class Instances:
+    """The instances: what a record takes each, and when it will be idle.
+
+    Args:
+        setting: of the run.
+        stream: that runs.
+    """
 
     def __init__(self, setting: Setting, stream: Stream) -> None:
         self._setting = setting
@@ -81,16 +86,18 @@ class _Instances:
         self.free = [0.0] * setting.instances
 
     def takes(self, index: int, cost: float, number: int) -> float:
+        """Give what a record takes an instance, in seconds."""
         slow = index == 0 and number >= self._middle
         return cost * self._setting.slows if slow else cost
 
     def end(self, index: int, cost: float, number: int, now: float) -> float:
+        """Give when an instance would be through with a record that it is sent now."""
         start = max(now + self._setting.hop, self.free[index])
         return start + self.takes(index, cost, number)
 
 
 class _RoundRobin:
-    def __init__(self, instances: _Instances) -> None:
+    def __init__(self, instances: Instances) -> None:
         self._count = len(instances.free)
 
     def choose(self, number: int, now: float, value: int, cost: float) -> int:
@@ -101,7 +108,7 @@ class _RoundRobin:
 
 
 class _Omniscient(_RoundRobin):
-    def __init__(self, instances: _Instances) -> None:
+    def __init__(self, instances: Instances) -> None:
         super().__init__(instances)
         self._instances = instances
 
@@ -156,7 +163,7 @@ class _Machines:
         heappush(self._coming, (now + self._hop, self._number, event))
 
 
-def _make(strategy: str, instances: _Instances, settings: BalanceSettings, hop: float) -> Chooser:
+def _make(strategy: str, instances: Instances, settings: BalanceSettings, hop: float) -> Chooser:
     names = [NodeId(str(index)) for index in range(len(instances.free))]
     match strategy:
         case "round-robin":
@@ -173,16 +180,6 @@ def _make(strategy: str, instances: _Instances, settings: BalanceSettings, hop: 
             return _Machines(AdaptiveScheduler(settings, names), [*learning], hop)
         case _:
             raise AssertionError(strategy)
-
-
-def check_strategy(name: str) -> None:
-    """See whether there is a strategy.
-
-    Raises:
-        ConfigError: there is none of that name.
-    """
-    if name not in STRATEGIES:
-        raise ConfigError(f"no strategy {name!r}; there are {', '.join(STRATEGIES)}")
 
 
 def simulate(
@@ -202,8 +199,9 @@ def simulate(
     Raises:
         ConfigError: there is no such strategy.
     """
-    check_strategy(strategy)
-    instances = _Instances(setting, stream)
+    if strategy not in STRATEGIES:
+        raise ConfigError(f"no strategy {strategy!r}; there are {', '.join(STRATEGIES)}")
+    instances = Instances(setting, stream)
     chooser = _make(strategy, instances, settings or BalanceSettings(), setting.hop)
     outcome = Outcome(len(stream.records))
     ends: list[tuple[float, int, int, int, float]] = []

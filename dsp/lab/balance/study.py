@@ -7,11 +7,15 @@ from dataclasses import dataclass, replace
 from math import exp, log
 from statistics import fmean
 
-from dsp.lab.balance.setting import OPEN_PARAMETERS, Setting, make_stream
-from dsp.lab.balance.simulator import Outcome, check_strategy, simulate
+from dsp.errors import ConfigError
+from dsp.lab.balance.setting import OPEN_PARAMETERS, Setting, Stream, make_stream
+from dsp.lab.balance.simulator import STRATEGIES, Outcome, simulate
+from dsp.lab.balance.whole import WHOLE, simulate_whole
 
 __all__ = ["Cell", "Job", "Recovery", "Study", "Summary", "jobs_of", "measure", "run_study"]
 
+# What the grouping without a key is compared with that has the same room to send to.
+TURNS = "keyless-turns"
 SKEWS = (0.5, 1.0, 1.5, 2.0)
 # Records whose mean is looked at to see whether a strategy is over a change.
 WINDOW = 256
@@ -45,6 +49,9 @@ class Cell:
         p99_of_round_robin: the same of p99.
         of_omniscient: mean as a multiple of the omniscient scheduler's.
         p99_of_omniscient: the same of p99.
+        of_turns: mean as a share of ``keyless-turns``, which has the same room to send to; None if
+            that was not run.
+        p99_of_turns: the same of p99.
         left: records after which OSG left round-robin, on average; None if it never did.
     """
 
@@ -58,6 +65,8 @@ class Cell:
     p99_of_round_robin: float
     of_omniscient: float
     p99_of_omniscient: float
+    of_turns: float | None
+    p99_of_turns: float | None
     left: float | None
 
 
@@ -88,6 +97,8 @@ class Summary:
         p99_of_round_robin: the same of p99.
         of_osg: largest ratio to OSG's.
         p99_of_osg: the same of p99.
+        of_turns: largest ratio to the one of turns without a key; None if that was not run.
+        p99_of_turns: the same of p99.
         of_omniscient: geometric mean of the ratios to the omniscient scheduler's.
         worst_of_omniscient: the largest of them.
     """
@@ -97,6 +108,8 @@ class Summary:
     p99_of_round_robin: float
     of_osg: float
     p99_of_osg: float
+    of_turns: float | None
+    p99_of_turns: float | None
     of_omniscient: float
     worst_of_omniscient: float
 
@@ -132,8 +145,10 @@ def jobs_of(
     Raises:
         ConfigError: there is no such strategy.
     """
+    known = (*STRATEGIES, *WHOLE)
     for name in strategies:
-        check_strategy(name)
+        if name not in known:
+            raise ConfigError(f"no strategy {name!r}; there are {', '.join(known)}")
     # Everything is compared with these two.
     chosen = tuple(dict.fromkeys(("round-robin", *strategies, "omniscient")))
     settings = [
@@ -150,7 +165,12 @@ def jobs_of(
 def measure(job: Job) -> dict[str, Kept]:
     """Let every strategy run on the stream of a job."""
     stream = make_stream(job.setting, job.seed)
-    return {name: _kept(simulate(job.setting, name, stream)) for name in job.strategies}
+    return {name: _kept(_run(job.setting, name, stream)) for name in job.strategies}
+
+
+def _run(setting: Setting, strategy: str, stream: Stream) -> Outcome:
+    run = simulate_whole if strategy in WHOLE else simulate
+    return run(setting, strategy, stream)
 
 
 def _kept(outcome: Outcome) -> Kept:
@@ -194,6 +214,7 @@ def _cells(found: Found) -> Iterable[Cell]:
         for name in runs[0]:
             left = [run[name][2] for run in runs]
             known = [each for each in left if each is not None]
+            with_turns = TURNS in runs[0]
             yield Cell(
                 setting.instances,
                 setting.skew,
@@ -205,6 +226,8 @@ def _cells(found: Found) -> Iterable[Cell]:
                 _ratio((run[name][1], run["round-robin"][1]) for run in runs),
                 _ratio((run[name][0], run["omniscient"][0]) for run in runs),
                 _ratio((run[name][1], run["omniscient"][1]) for run in runs),
+                _ratio((run[name][0], run[TURNS][0]) for run in runs) if with_turns else None,
+                _ratio((run[name][1], run[TURNS][1]) for run in runs) if with_turns else None,
                 fmean(known) if len(known) == len(left) else None,
             )
 
@@ -257,6 +280,8 @@ def _summaries(cells: Sequence[Cell]) -> Iterable[Summary]:
             max(cell.p99_of_round_robin for cell in mine),
             max(c.of_round_robin / other.of_round_robin for c, other in pairs),
             max(c.p99_of_round_robin / other.p99_of_round_robin for c, other in pairs),
+            max((c.of_turns for c in mine if c.of_turns is not None), default=None),
+            max((c.p99_of_turns for c in mine if c.p99_of_turns is not None), default=None),
             exp(fmean(log(cell.of_omniscient) for cell in mine)),
             max(cell.of_omniscient for cell in mine),
         )

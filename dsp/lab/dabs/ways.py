@@ -222,7 +222,8 @@ class _Osg(_Balanced):
         while self.pending and self._targets and sum(map(len, self._held.values())) < MOST_HELD:
             entry = self.pending.popleft()
             assign = self._offer(entry, None)
-            self._held[assign.targets[0]].append((entry, assign.seconds[0]))
+            (target,) = assign.targets
+            self._held[target].append((entry, assign.work[target]))
             self._flush()
 
     def _flush(self) -> None:

@@ -89,11 +89,8 @@ class Balanced(Split):
         targets = effect.targets
         if not targets:
             return 0
-        work: dict[NodeId, float] = {}
-        for target, seconds in zip(targets, effect.seconds, strict=True):
-            work[target] = work.get(target, 0.0) + seconds
         for name, part in divided(batch, targets).items():
-            gathering.add(name, part, token, work[name])
+            gathering.add(name, part, token, effect.work[name])
         return len(targets)
 
     def emit_again(self, sent: Sent) -> bool:

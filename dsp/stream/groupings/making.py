@@ -15,7 +15,7 @@ from dsp.stream.groupings.whole import Broadcast, LeastWork, RoundRobin
 if TYPE_CHECKING:
     from dsp.config.balance import BalanceConfig
 
-__all__ = ["Groupings", "Shuffle", "checked", "is_measured", "make_distribution"]
+__all__ = ["Groupings", "Shuffle", "checked", "goes_by_work", "is_measured", "make_distribution"]
 
 Shuffle = Literal["adaptive", "round-robin"]
 
@@ -78,6 +78,18 @@ def is_measured(edge: Edge) -> bool:
     return edge.key is not None and edge.grouping in (Grouping.OSG, Grouping.ADAPTIVE)
 
 
+def goes_by_work(edge: Edge, groupings: Groupings) -> bool:
+    """Whether whoever chooses has to know what is executed of the records of an edge."""
+    return is_measured(edge) or _meant(edge, groupings) is Grouping.ADAPTIVE
+
+
+def _meant(edge: Edge, groupings: Groupings) -> Grouping:
+    """Give the grouping of an edge; the configuration says it if the pipeline does not."""
+    if edge.grouping is Grouping.SHUFFLE:
+        return Grouping(groupings.shuffle)
+    return edge.grouping
+
+
 def need_balance(grouping: Grouping) -> None:
     """See whether what a grouping needs is installed.
 
@@ -93,9 +105,7 @@ def need_balance(grouping: Grouping) -> None:
 def make_distribution(ways: Ways, groupings: Groupings | None = None) -> Distribution:
     """Make what shares out the records of an edge."""
     groupings = groupings or Groupings()
-    grouping = ways.edge.grouping
-    if grouping is Grouping.SHUFFLE:
-        grouping = Grouping(groupings.shuffle)
+    grouping = _meant(ways.edge, groupings)
     match grouping:
         case Grouping.ROUND_ROBIN:
             return RoundRobin(ways)

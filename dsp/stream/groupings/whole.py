@@ -78,10 +78,11 @@ class RoundRobin(Whole):
 
 
 class LeastWork(Whole):
-    """The successor with the least work before it, by what it has not taken and how fast it is.
+    """The successor with the least work before it, by what it has not executed and its speed.
 
-    How many records may be under way to a successor follows from its speed: so the share of that
-    which is under way is a time. Where it is the same, as while nothing waits, they take turns.
+    How many records may be under way to a successor follows from its speed: so what it has not
+    executed, by that, is a time. Where it is the same, as while there is nothing, they take turns.
+    What waits there would not do: who is busy with its last record would look as free as the idle.
     """
 
     def next(self) -> NodeId | None:
@@ -91,11 +92,11 @@ class LeastWork(Whole):
         for step in range(len(routes)):
             name = routes[(turn + step) % len(routes)]
             account = ways.account(name)
-            share = account.records / account.window
+            share = account.unexecuted / account.window
             if (best is None or share < least) and ways.room(name) > 0:
                 best, least = name, share
                 self._turn = (turn + step + 1) % len(routes)
-                if not account.records:
+                if not account.unexecuted:
                     break
         return best
 
