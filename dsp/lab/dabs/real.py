@@ -49,9 +49,12 @@ class _Due(Source):
         self._given = 0
         self._known = 0
         self.began = 0.0
+        self.clock: Callable[[], float] = lambda: 0.0
 
     async def open(self, context: SourceContext, position: Position, count: int) -> None:
-        self.began = asyncio.get_running_loop().time()
+        # Kept: the sink may be called in a thread, where no loop runs.
+        self.clock = asyncio.get_running_loop().time
+        self.began = self.clock()
 
     @property
     def waiting(self) -> int | None:
@@ -84,7 +87,7 @@ class _End(Sink):
         self.recent = [0.0, 0]
 
     def write(self, values: Sequence[Value], ids: Sequence[int]) -> None:
-        now = asyncio.get_running_loop().time() - self._source.began
+        now = self._source.clock() - self._source.began
         trace = self._trace
         for number, _, born in values:
             latency = now - born
