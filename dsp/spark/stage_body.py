@@ -35,7 +35,8 @@ class SparkStage(BulkBody):
         settings: on which Spark.
         in_flight: jobs of an instance at the same time.
         most_records: of a job.
-        longest: seconds that a job should take, at most.
+        longest: seconds that a job should take, at most, where that is not less than twice what it
+            costs anyway.
 
     Attributes:
         recipe: what it does.
