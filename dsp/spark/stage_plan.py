@@ -13,7 +13,9 @@ from dsp.spark import stage_reuse
 from dsp.spark.errors import SparkError
 from dsp.spark.stage_faults import translated
 from dsp.spark.stage_feed import FileFeed
+from dsp.spark.stage_lineage import PLACE, carried, placed, taken_out, with_place
 from dsp.spark.stage_schema import arrow_schema, as_struct, checked, fitted, spark_schema
+from dsp.stream.bodies import Traced
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -52,29 +54,53 @@ class Recipe:
 
 
 class Plan(ABC):
-    """Makes columns of columns. Not for several threads at once."""
+    """Makes columns of columns. Not for several threads at once.
+
+    Args:
+        make: the function of the stage.
+    """
 
     built: float = 0.0
 
+    def __init__(self, make: "Callable[[DataFrame], DataFrame]") -> None:
+        self._make = make
+        self._follows = True
+
     @abstractmethod
-    def run(self, batch: "pa.RecordBatch") -> "pa.Table":
-        """Run a job for a batch."""
+    def run(self, batch: "pa.RecordBatch") -> "Traced | pa.Table":
+        """Run a job for a batch; tell of which record each row was made, if that can be told."""
 
     def close(self) -> None:  # noqa: B027 - most have nothing to let go of
         """Let go of what it holds."""
+
+    def _described(self, source: "DataFrame") -> "DataFrame":
+        """Give what the function makes of a batch with places, with the places if possible."""
+        made = self._make(source.drop(PLACE))
+        followed = carried(made, source) if self._follows else None
+        self._follows = followed is not None
+        return made if followed is None else followed
+
+    def _result(self, made: "DataFrame") -> "Traced | pa.Table":
+        table = made.toArrow()
+        return Traced(*taken_out(table)) if self._follows else table
 
 
 class Sent(Plan):
     """A plan for every job, the batch sent along with it: works wherever the cluster is."""
 
-    def __init__(self, lease: "Lease", make: "Callable[[DataFrame], DataFrame]") -> None:
+    def __init__(
+        self, lease: "Lease", make: "Callable[[DataFrame], DataFrame]", struct: "StructType"
+    ) -> None:
+        super().__init__(make)
         self._session = lease.session
-        self._make = make
+        self._struct = with_place(struct)
 
-    def run(self, batch: "pa.RecordBatch") -> "pa.Table":
+    def run(self, batch: "pa.RecordBatch") -> "Traced | pa.Table":
         import pyarrow as pa
 
-        return self._make(self._session.createDataFrame(pa.Table.from_batches([batch]))).toArrow()
+        # Spark Connect finds no columns in a table without rows, unless it is told them.
+        table = pa.Table.from_batches([placed(batch)])
+        return self._result(self._described(self._session.createDataFrame(table, self._struct)))
 
 
 class Read(Plan):
@@ -90,19 +116,21 @@ class Read(Plan):
         reuse: bool,
         name: str,
     ) -> None:
+        super().__init__(make)
         self._feed = FileFeed(tasks)
-        self._make = make
-        self._input = _numbers(lease.session, tasks).mapInArrow(self._feed.reader(), struct)
+        numbers = _numbers(lease.session, tasks)
+        self._source = numbers.mapInArrow(self._feed.reader(), with_place(struct))
         self._kept: DataFrame | None = None
         if reuse:
-            self._kept = self._make(self._input)
+            self._kept = self._described(self._source)
             if fault := stage_reuse.fault(self._kept):
                 logger.info("%s: a plan for every job, because %s", name, fault)
                 self._kept = None
 
-    def run(self, batch: "pa.RecordBatch") -> "pa.Table":
-        self._feed.put(batch)
-        return (self._kept if self._kept is not None else self._make(self._input)).toArrow()
+    def run(self, batch: "pa.RecordBatch") -> "Traced | pa.Table":
+        self._feed.put(placed(batch))
+        made = self._kept if self._kept is not None else self._described(self._source)
+        return self._result(made)
 
     def close(self) -> None:
         self._feed.close()
@@ -130,7 +158,7 @@ class Plans:
         self._takes = None if recipe.takes is None else as_struct(recipe.takes, session)
         self._gives = None if recipe.gives is None else as_struct(recipe.gives, session)
 
-    def run(self, batch: "pa.RecordBatch") -> "pa.Table":
+    def run(self, batch: "pa.RecordBatch") -> "Traced | pa.Table":
         """Run a job for a batch.
 
         Raises:
@@ -198,7 +226,7 @@ class Plans:
             # One task: several jobs at a time use the cores better than several tasks of a job.
             plan = Read(self._lease, make, struct, 1, reuse=recipe.reuse, name=recipe.name)
         else:
-            plan = Sent(self._lease, make)
+            plan = Sent(self._lease, make, struct)
         plan.built = time.monotonic()
         try:
             plan.run(batch.slice(0, 0))  # starts workers, broadcasts tables, compiles

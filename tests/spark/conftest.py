@@ -1,0 +1,32 @@
+"""One Spark for all of these tests, with all that any of them needs: Java starts once."""
+
+import os
+
+import pytest
+
+from dsp.errors import MissingExtraError
+from dsp.spark import SparkUnavailable
+from dsp.spark.graph_topics import connector_jars
+from dsp.spark.java import check_pyspark
+
+NO_CONNECTOR = pytest.StashKey[str]()
+
+
+@pytest.fixture(scope="session")
+def spark_options(pytestconfig: pytest.Config) -> dict[str, str]:
+    """With Spark's Kafka connector, if that can be had: Java loads jars when it starts."""
+    try:
+        check_pyspark()
+        return {"spark.jars": ",".join(connector_jars())}
+    except (MissingExtraError, SparkUnavailable) as error:
+        pytestconfig.stash[NO_CONNECTOR] = str(error)
+        return {}
+
+
+@pytest.fixture
+def spark_connector(spark_options: dict[str, str], pytestconfig: pytest.Config) -> None:
+    """For tests that need the connector."""
+    if (reason := pytestconfig.stash.get(NO_CONNECTOR, None)) is not None:
+        if os.environ.get("CI", "").lower() in ("true", "1"):
+            pytest.fail(f"CI=true, and there is no Kafka connector: {reason}", pytrace=False)
+        pytest.skip(f"no Kafka connector of Spark: {reason}")
