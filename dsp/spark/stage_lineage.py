@@ -1,4 +1,4 @@
-"""Of which record each row was made: a column beside those of the batch, carried through the plan.
+"""Of which record each row was made: a column beside those of a batch, carried through the plan.
 
 The function of a stage does not see the column: with it, rows that are alike would differ, and
 ``distinct`` would mean something else. It is added to the plan that the function described, in
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
     from pyspark.sql.types import StructType
 
-__all__ = ["PLACE", "carried", "placed", "taken_out", "with_place"]
+__all__ = ["PLACE", "carried", "hidden", "multiplies", "placed", "taken_out", "with_hidden"]
 
 logger = logging.getLogger(__name__)
 
@@ -45,24 +45,30 @@ def placed(batch: "pa.RecordBatch") -> "pa.RecordBatch":
     """Give a batch with the place of each record as a last column."""
     import pyarrow as pa
 
-    places = pa.array(range(batch.num_rows), pa.int64())
-    schema = batch.schema.append(pa.field(PLACE, pa.int64()))
-    return pa.RecordBatch.from_arrays([*batch.columns, places], schema=schema)
+    return hidden(batch, PLACE, pa.array(range(batch.num_rows), pa.int64()))
 
 
-def with_place(struct: "StructType") -> "StructType":
-    """Give the columns of a batch and the one of places."""
-    from pyspark.sql.types import LongType, StructField, StructType
+def hidden(batch: "pa.RecordBatch", name: str, column: "pa.Array") -> "pa.RecordBatch":
+    """Give a batch with one more column, the last one."""
+    import pyarrow as pa
 
-    return StructType([*struct.fields, StructField(PLACE, LongType())])
+    schema = batch.schema.append(pa.field(name, column.type))
+    return pa.RecordBatch.from_arrays([*batch.columns, column], schema=schema)
+
+
+def with_hidden(struct: "StructType", name: str, kind: str) -> "StructType":
+    """Give the columns of a batch and one more."""
+    from pyspark.sql.types import StructType
+
+    return StructType([*struct.fields]).add(name, kind)
 
 
 def carried(made: "DataFrame", source: "DataFrame") -> "DataFrame | None":
-    """Give what a function made with the column of places as its last one.
+    """Give what a function made with the last column of ``source`` as its last one, too.
 
     Args:
         made: by the function, of columns of ``source``.
-        source: the batch with its places; the function was not shown these.
+        source: the batch, and a column that the function was not shown.
 
     Returns:
         None if rows of ``made`` are not each made of one record, or nobody can tell.
@@ -90,6 +96,17 @@ def carried(made: "DataFrame", source: "DataFrame") -> "DataFrame | None":
     from pyspark.sql import DataFrame
 
     return DataFrame(rows, session)
+
+
+def multiplies(made: "DataFrame") -> bool:
+    """Whether several rows may be made of one record."""
+    return _has(made._jdf.queryExecution().optimizedPlan(), {"Generate", "Join"})
+
+
+def _has(node: Any, names: set[str]) -> bool:  # noqa: ANN401 - of Java
+    children = node.children()
+    below = (children.apply(place) for place in range(children.size()))
+    return node.nodeName() in names or any(_has(child, names) for child in below)
 
 
 def taken_out(made: "pa.Table") -> "tuple[pa.Table, list[int]]":

@@ -13,7 +13,7 @@ from dsp.spark import stage_reuse
 from dsp.spark.errors import SparkError
 from dsp.spark.stage_faults import translated
 from dsp.spark.stage_feed import FileFeed
-from dsp.spark.stage_lineage import PLACE, carried, placed, taken_out, with_place
+from dsp.spark.stage_lineage import PLACE, carried, placed, taken_out, with_hidden
 from dsp.spark.stage_schema import arrow_schema, as_struct, checked, fitted, spark_schema
 from dsp.stream.bodies import Traced
 
@@ -93,7 +93,7 @@ class Sent(Plan):
     ) -> None:
         super().__init__(make)
         self._session = lease.session
-        self._struct = with_place(struct)
+        self._struct = with_hidden(struct, PLACE, "long")
 
     def run(self, batch: "pa.RecordBatch") -> "Traced | pa.Table":
         import pyarrow as pa
@@ -119,7 +119,7 @@ class Read(Plan):
         super().__init__(make)
         self._feed = FileFeed(tasks)
         numbers = _numbers(lease.session, tasks)
-        self._source = numbers.mapInArrow(self._feed.reader(), with_place(struct))
+        self._source = numbers.mapInArrow(self._feed.reader(), with_hidden(struct, PLACE, "long"))
         self._kept: DataFrame | None = None
         if reuse:
             self._kept = self._described(self._source)

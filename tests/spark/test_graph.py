@@ -19,12 +19,13 @@ from dsp.config import Config
 from dsp.errors import ConfigError, DspError
 from dsp.spark import SparkSettings, stage
 from dsp.spark.graph import run_graph
+from dsp.spark.graph_stages import Rows
 from dsp.stream.sinks import CsvSink, JsonLinesSink, ParquetSink, SinkBroken
 from dsp.stream.sources import CsvSource, JsonLinesSource, LinesSource, ParquetSource
 from examples.graphs import diamond
 from examples.taxi.app import is_valid, touches_zone
 from examples.taxi.trips import FIELDS, trips
-from tests.spark.graphs import compared, lengths, on_mesh, on_spark, words
+from tests.spark.graphs import compared, lengths, on_mesh, on_spark, records, words
 from tests.spark.page import run_page_here
 
 pytestmark = [pytest.mark.usefixtures("spark_session"), pytest.mark.timeout(240)]
@@ -167,7 +168,8 @@ def test_a_stage_on_spark_is_part_of_the_query() -> None:
         named_parts, "id long, name string, part long", takes="id long, zone long, fare double"
     )
     found = []
-    for run in (on_mesh, on_spark):
+    told = []
+    for run in (on_mesh, on_spark, on_spark):
         job, sink, letters = dsp.Pipeline("parts"), dsp.Collector(), dsp.Collector()
         job.dead_letters(letters)
         trips = job.source(rows, name="trips").filter(lambda trip: trip["id"] != 200, name="some")
@@ -175,13 +177,15 @@ def test_a_stage_on_spark_is_part_of_the_query() -> None:
         odd = parts.filter(lambda part: part["id"] % 2 == 1, name="odd")
         odd.key_by(lambda part: part["name"]).map(dict, name="copied").sink(sink, name="all")
         summary = run(job)
+        told.append(records(sink))
         assert len({*sink.ids}) == len(sink.ids)
         assert summary.lost == summary.repeats == 0
         operators = summary.operators
         counts = {name: operators[name].records_out for name in ("some", "parts", "odd", "copied")}
         made = sorted((each["id"], each["name"], each["part"]) for each in sink.values)
         found.append((made, counts, [letter["value"] for letter in letters.values]))
-    assert found[0] == found[1]
+    assert found[0] == found[1] == found[2]
+    assert told[1] == told[2]  # another run has other batches, and knows its records by the same
     wanted = [
         (row["id"], f"zone {row['zone']}", part)
         for row in rows
@@ -191,6 +195,18 @@ def test_a_stage_on_spark_is_part_of_the_query() -> None:
     assert found[1][0] == wanted
     assert [letter["id"] for letter in found[1][2]] == [70]
     assert "column fare is double" in letters.values[0]["error"]
+
+
+def test_rows_of_a_record_are_told_apart_in_whatever_order_they_come() -> None:
+    rows = pa.RecordBatch.from_pylist([{"part": n % 3} for n in range(7)])
+    backwards = rows.take(pa.array(range(6, -1, -1)))
+    parents = [1, 2, 1, 2, 2, 1, 2]
+    ids = Rows(5).identities(rows, parents)
+    again = Rows(5).identities(backwards, parents[::-1])
+    assert len({*ids}) == 7
+    told = zip(ids, parents, rows.to_pylist(), strict=True)
+    after = zip(again, parents[::-1], backwards.to_pylist(), strict=True)
+    assert sorted(map(str, told)) == sorted(map(str, after))
 
 
 def test_a_key_that_cannot_be_made_is_a_dead_letter(caplog: pytest.LogCaptureFixture) -> None:
