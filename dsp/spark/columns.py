@@ -205,4 +205,7 @@ def fit_columns(made: Any, schema: "pa.Schema | None", where: str) -> "list[pa.R
                 for name, kind in wanted.items()
                 if found[name] != kind
             ]
-    raise SchemaMismatch(f"{where} gives other columns than declared: {'; '.join(faults)}")
+    raise SchemaMismatch(
+        f"{where} gives other columns than declared: {'; '.join(faults)}. "
+        "Declare what it gives, or convert it in the body"
+    )
