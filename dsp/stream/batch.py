@@ -10,8 +10,8 @@ What is above them is the *branch*: 0 until an operator makes several records of
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from itertools import compress, pairwise
-from operator import eq
+from itertools import compress, islice, pairwise
+from operator import eq, lt
 from typing import TYPE_CHECKING, Any, Final, overload
 
 if TYPE_CHECKING:
@@ -87,6 +87,11 @@ def descendants(ids: Sequence[int], parents: Sequence[int], salt: int) -> Sequen
     """
     if len(parents) == len(ids) and all(map(eq, parents, range(len(ids)))):
         return ids
+    if all(map(lt, parents, islice(parents, 1, None))):  # one of each at most, in their order
+        kept = bytearray(len(ids))
+        for place in parents:
+            kept[place] = True
+        return Picked(ids, kept, len(parents))
     made: list[int] = []
     count: dict[int, int] = {}
     for place in parents:

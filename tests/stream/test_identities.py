@@ -129,3 +129,5 @@ def test_records_that_are_made_one_of_each_keep_the_identities_as_they_are() -> 
     ids = range(7, 10)
     assert descendants(ids, [0, 1, 2], 5) is ids
     assert descendants(ids, [2, 0, 1], 5) == [9, 7, 8]
+    assert descendants(ids, [0, 2], 5) == [7, 9]
+    assert descendants(ids, [2], 5)[0] == 9
