@@ -75,7 +75,9 @@ class Plan(ABC):
 
     def _described(self, source: "DataFrame") -> "DataFrame":
         """Give what the function makes of a batch with places, with the places if possible."""
-        made = self._make(source.drop(PLACE))
+        return self._with_places(self._make(source.drop(PLACE)), source)
+
+    def _with_places(self, made: "DataFrame", source: "DataFrame") -> "DataFrame":
         followed = carried(made, source) if self._follows else None
         self._follows = followed is not None
         return made if followed is None else followed
@@ -122,8 +124,10 @@ class Read(Plan):
         self._source = numbers.mapInArrow(self._feed.reader(), with_hidden(struct, PLACE, "long"))
         self._kept: DataFrame | None = None
         if reuse:
-            self._kept = self._described(self._source)
-            if fault := stage_reuse.fault(self._kept):
+            made = self._make(self._source.drop(PLACE))
+            self._kept = self._with_places(made, self._source)
+            # In the one with places the present time is a number already.
+            if fault := stage_reuse.fault(made) or stage_reuse.fault(self._kept):
                 logger.info("%s: a plan for every job, because %s", name, fault)
                 self._kept = None
 
