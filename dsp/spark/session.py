@@ -208,9 +208,12 @@ def _connected(settings: SparkSettings, address: Address) -> "SparkSession":
             session.addArtifacts(package, pyfile=True)
     except Exception as error:  # grpc.RpcError and Spark's own have no base in common
         session.stop()
+        os.environ.pop("SPARK_CONNECT_MODE_ENABLED", None)
         probe(address, settings.connect_timeout)  # it may have gone just now
         told = error.details() if hasattr(error, "details") else error
-        raise SparkUnreachable(f"no Spark session on {address.text}: {told}") from error
+        raise SparkUnreachable(
+            f"no Spark session on {address.text}: {told}. Is it a Spark Connect server?"
+        ) from error
     return session  # type: ignore[no-any-return]
 
 
