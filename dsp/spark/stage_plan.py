@@ -102,7 +102,11 @@ class Sent(Plan):
 
         # Spark Connect finds no columns in a table without rows, unless it is told them.
         table = pa.Table.from_batches([placed(batch)])
-        return self._result(self._described(self._session.createDataFrame(table, self._struct)))
+        source = self._session.createDataFrame(table, self._struct)
+        try:
+            return self._result(self._described(source))
+        finally:
+            _forget(source)
 
 
 class Read(Plan):
@@ -130,11 +134,16 @@ class Read(Plan):
             if fault := stage_reuse.fault(made) or stage_reuse.fault(self._kept):
                 logger.info("%s: a plan for every job, because %s", name, fault)
                 self._kept = None
+                _forget(self._source)
 
     def run(self, batch: "pa.RecordBatch") -> "Traced | pa.Table":
         self._feed.put(placed(batch))
-        made = self._kept if self._kept is not None else self._described(self._source)
-        return self._result(made)
+        if self._kept is not None:
+            return self._result(self._kept)
+        try:
+            return self._result(self._described(self._source))
+        finally:
+            _forget(self._source)
 
     def close(self) -> None:
         self._feed.close()
@@ -258,6 +267,13 @@ def _numbers(session: Any, count: int) -> "DataFrame":  # noqa: ANN401
     kind = session._jsparkSession.parseDataType(StructType().add("number", IntegerType()).json())
     made = session._jsparkSession.createDataFrame(context._jsc.parallelize(rows, count), kind)
     return DataFrame(made, session)
+
+
+def _forget(source: "DataFrame") -> None:
+    """Let go of what a function kept of a batch with ``cache``: the next batch is another one."""
+    if hasattr(source, "_jdf"):
+        manager = source.sparkSession._jsparkSession.sharedState().cacheManager()
+        manager.uncacheQuery(source._jdf, True)
 
 
 def _cause(error: Exception) -> Exception | None:

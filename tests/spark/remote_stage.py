@@ -63,8 +63,13 @@ def stages(settings: SparkSettings) -> list[SparkStage]:
 
 
 async def main(address: str, victim: int) -> None:
-    # Spark would try each task four times on the record that no try helps.
-    options = {"spark.task.maxFailures": "1"} if address.startswith("spark:") else {}
+    cluster = {
+        # Spark would try each task four times on the record that no try helps.
+        "spark.task.maxFailures": "1",
+        "spark.executor.extraJavaOptions": os.environ.get("SPARK_SUBMIT_OPTS", ""),
+        "spark.executor.memory": "512m",
+    }
+    options = cluster if address.startswith("spark:") else {}
     settings = SparkSettings(address, options, connect_timeout=5)
     # A cluster that loses a worker keeps its session. Of a server nothing is left.
     lease = await asyncio.to_thread(hold, settings) if options else None
