@@ -9,8 +9,8 @@ from dsp.spark import SparkUnavailable
 from dsp.spark.graph_topics import connector_jars
 from dsp.spark.java import check_pyspark
 
-# Each Java runs for a minute at most: what a second compiler makes of its code does not pay. Drivers
-# that are started by tests take this from the environment.
+# Each Java runs for a minute at most: what a second compiler makes of its code does not pay.
+# Drivers that are started by tests take this from the environment.
 os.environ.setdefault("SPARK_SUBMIT_OPTS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
 
 NO_CONNECTOR = pytest.StashKey[str]()
