@@ -199,7 +199,7 @@ def _connected(settings: SparkSettings, address: Address) -> "SparkSession":
 
     session: Any = Remote.builder.remote(address.text).create()
     # The default tries for ten minutes; a batch that fails is tried again by the engine.
-    session.client.set_retry_policies([DefaultPolicy(max_retries=4)])
+    session.client.set_retry_policies([DefaultPolicy(max_retries=3)])
     try:
         options = {k: v for k, v in _OPTIONS.items() if k == "spark.sql.session.timeZone"}
         for key, value in (options | dict(settings.options)).items():
