@@ -112,7 +112,7 @@ class SparkStage(BulkBody):
             JobFailed: Spark failed; the whole batch may be tried again.
         """
         made = self.process(values)
-        return made.values if isinstance(made, Traced) else made  # type: ignore[return-value]
+        return made.values if isinstance(made, Traced) else made
 
     def process(self, values: "pa.RecordBatch") -> "Traced | pa.Table":
         """Run a job for a batch; tell of which record each row was made, if that can be told."""

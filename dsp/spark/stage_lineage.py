@@ -73,7 +73,7 @@ def carried(made: "DataFrame", source: "DataFrame") -> "DataFrame | None":
     Returns:
         None if rows of ``made`` are not each made of one record, or nobody can tell.
     """
-    session = made.sparkSession
+    session: Any = made.sparkSession
     if not hasattr(made, "_jdf"):
         return None  # Spark Connect: the plan is elsewhere
     from py4j.protocol import Py4JError

@@ -52,7 +52,7 @@ def test_a_folder_that_is_forgotten_goes(tmp_path: Path) -> None:
 def test_a_folder_that_another_one_takes_for_abandoned_is_made_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    taken = []
+    taken: list[Path] = []
 
     def flock(lock: int, operation: int) -> None:
         if not taken:  # between making the file and locking it

@@ -252,10 +252,11 @@ def identified(body: SparkStage, rows: list[dict[str, Any]], cuts: list[int]) ->
     job = dsp.Pipeline("cut")
     job.source(rows).columns(body, name="stage").sink(dsp.Collector())
     step = Step(job.graph().operators["stage"], 0)
-    found = []
+    found: list[tuple[int, str]] = []
     for start, end in pairwise([0, *cuts, len(rows)]):
         ids = range(1000 + start, 1000 + end)
         for made in step.run(Batch(rows[start:end], ids)).batches:
+            assert isinstance(made.values, pa.RecordBatch)
             found += zip(made.ids, map(str, made.values.to_pylist()), strict=True)
     assert len({identity for identity, _ in found}) == len(found) > len(rows)
     return {*found}
