@@ -3,7 +3,8 @@
     python bench/spark_stages.py [--json] [--runs 3] [--seconds 3] [--every 0.2] [--only NAME]
 
 The work: filter, a computed column, a broadcast join. Full load: all batches are there at once, and
-every way has as many as keep it busy for some seconds. Latency: a batch is offered every so many
+every way has as many as keep it busy for some seconds; the first fifth of them is not counted, as
+pipelines and queries start then. Latency: a batch is offered every so many
 seconds, each way takes what waits, and a batch is through when its last record came out. Ways take
 turns, so that what else the machine does hits all of them alike; figures are medians. Starting
 Spark is not timed, and every way has a run before that warms it up.
@@ -20,7 +21,7 @@ sys.path.insert(0, str(ROOT))
 from bench.stage_parts.by_hand import Jobs, Prepared  # noqa: E402 - the path is set above
 from bench.stage_parts.in_dsp import Stage  # noqa: E402
 from bench.stage_parts.streaming import Query  # noqa: E402
-from bench.stage_parts.work import BATCH, Figures, Offer, Way, make_batches  # noqa: E402
+from bench.stage_parts.work import Figures, Offer, Way, make_batches  # noqa: E402
 from dsp.spark import SparkSettings, hold  # noqa: E402
 
 MANY = 100
@@ -38,7 +39,9 @@ def main() -> None:
     parser.add_argument("--every", type=float, default=0.2, help="seconds between two batches")
     parser.add_argument("--offered", type=int, default=40, help="batches, for latency")
     parser.add_argument("--master", default="local[2]")
-    parser.add_argument("--only", default="", help="ways whose name has this")
+    parser.add_argument(
+        "--only", nargs="+", default=[""], help="ways whose names have one of these"
+    )
     options = parser.parse_args()
     lease = hold(SparkSettings(options.master))
     session = lease.session
@@ -52,14 +55,14 @@ def main() -> None:
         Query(session, "Python"),
         Stage(session),
     ]
-    ways = [way for way in ways if options.only in way.name]
+    ways = [way for way in ways if any(each in way.name for each in options.only)]
     batches = make_batches(MOST)
     found = {way.name: Figures() for way in ways}
     counts = {way.name: warmed(way, batches, options.seconds) for way in ways}
     for _ in range(options.runs):
         for way in ways:
             count = counts[way.name]
-            found[way.name].rates.append(count * BATCH / timed(way, batches[:count]))
+            found[way.name].rates.append(timed(way, batches[:count]).rate)
     for way in ways:
         say(f"latency of {way.name}")
         offer = Offer(options.offered, options.every)
@@ -76,15 +79,14 @@ def say(line: str) -> None:
     print(f"[stages] {line}", file=sys.stderr, flush=True)
 
 
-def timed(way: Way, batches: list) -> float:  # type: ignore[type-arg]
-    """Give the seconds of a run under full load; see that nothing is lost."""
+def timed(way: Way, batches: list) -> Offer:  # type: ignore[type-arg]
+    """Run a way under full load, and see that nothing is lost."""
     offered = Offer(len(batches), 0)
     rows = way.run(batches, offered)
-    seconds = offered.ended - offered.began
     wanted = sum(int((batch.column("fare").to_numpy() > 5).sum()) for batch in batches)
     if rows != wanted:
         raise SystemExit(f"{way.name}: {rows} records came out, not {wanted}")
-    return seconds
+    return offered
 
 
 def warmed(way: Way, batches: list, seconds: float) -> int:  # type: ignore[type-arg]
@@ -92,7 +94,8 @@ def warmed(way: Way, batches: list, seconds: float) -> int:  # type: ignore[type
     count = FIRST
     timed(way, batches[:count])
     while True:
-        took = timed(way, batches[:count])
+        offered = timed(way, batches[:count])
+        took = offered.ended - offered.began
         say(f"{way.name}: {count} batches in {took:.2f} s")
         if count == MOST or took >= seconds:
             return count

@@ -75,16 +75,15 @@ class Query(Way):
 
     def _write(self, folder: Path, number: int, batches: list[pa.RecordBatch]) -> None:
         table, path = pa.Table.from_batches(batches), folder / f"{number:08}"
+        # Spark leaves out what begins with a dot, and takes everything else.
+        new = folder / f".{number:08}"
         if self._fed_by == "files":
-            pq.write_table(table, path.with_suffix(".new"))
-            os.rename(path.with_suffix(".new"), path.with_suffix(".parquet"))
+            pq.write_table(table, new)
+            os.rename(new, path.with_suffix(".parquet"))
             return
-        with (
-            pa.OSFile(f"{path}.new", "wb") as file,
-            pa.ipc.new_file(file, table.schema) as writer,
-        ):
+        with pa.OSFile(str(new), "wb") as file, pa.ipc.new_file(file, table.schema) as writer:
             writer.write_table(table)
-        os.rename(f"{path}.new", f"{path}.arrow")
+        os.rename(new, path.with_suffix(".arrow"))
 
 
 class FolderSource(DataSource):

@@ -72,6 +72,16 @@ class Offer:
         self._taken = 0
         self.ended = self.began
         self.latencies: list[float] = []
+        self._marks: list[tuple[float, int]] = []
+
+    @property
+    def rate(self) -> float:
+        """Records per second once a fifth is through: until then pipelines and queries start."""
+        last = self._marks[-1][1]
+        for when, through in self._marks:
+            if through >= self.count / 5 and through < last and when < self.ended:
+                return (last - through) * BATCH / (self.ended - when)
+        return self.count * BATCH / (self.ended - self.began)
 
     def due(self, number: int) -> float:
         """When a batch is there."""
@@ -93,6 +103,7 @@ class Offer:
         self.ended = now = time.perf_counter()
         numbers = np.unique(np.asarray(ids) // BATCH)
         self.latencies += [now - self.due(int(number)) for number in numbers]
+        self._marks.append((now, len(self.latencies)))
 
 
 @dataclass

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from dsp.errors import CodecError, ConfigError
@@ -92,11 +93,9 @@ class Shape:
             return pa.RecordBatch.from_arrays(
                 [pa.array(values, schema.field(0).type)], schema=schema
             )
-        names = {*schema.names}
-        for value in values:
-            # pyarrow would leave out what is not in the schema.
-            if not names.issuperset(value):
-                raise CodecError("a record with other columns")
+        # pyarrow would leave out what is not in the schema.
+        if not {*schema.names}.issuperset(chain.from_iterable(values)):
+            raise CodecError("a record with other columns")
         return pa.RecordBatch.from_pylist(values, schema)
 
     def _dumped(self, value: Any) -> bytes:  # noqa: ANN401
@@ -205,4 +204,7 @@ def fit_columns(made: Any, schema: "pa.Schema | None", where: str) -> "list[pa.R
                 for name, kind in wanted.items()
                 if found[name] != kind
             ]
-    raise SchemaMismatch(f"{where} gives other columns than declared: {'; '.join(faults)}")
+    raise SchemaMismatch(
+        f"{where} gives other columns than declared: {'; '.join(faults)}. "
+        "Declare what it gives, or convert it in the body"
+    )

@@ -17,7 +17,9 @@ _MARKER: Final = "dsp-failed-record:"
 _MARKED = re.compile(rf"{_MARKER}(\{{.*\}})", re.MULTILINE)
 _TRACEBACK = re.compile(r"Traceback \(most recent call last\):\n.*", re.DOTALL)
 # Where Java goes on after the traceback of a worker.
-_AFTER = re.compile(r"\n\s*(?:at org\.apache\.|at java\.|JVM stacktrace|Driver stacktrace)|\n\n")
+_AFTER = re.compile(
+    r"\n\s*(?:at org\.apache\.|at java\.|JVM stacktrace|Driver stacktrace|SQLSTATE: )|\n\n"
+)
 _JAVA = re.compile(r"\s*(at [\w.$]+\(|\.\.\. \d+ more)")
 
 

@@ -2,13 +2,15 @@
 of DataFrames, and no batch goes to a job of its own.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
-from dsp.spark.parcels import DDL, parcels_of
-from dsp.stream.batch import BRANCH, Batch
+from dsp.spark.parcels import DDL, parcels_of, unpack_ids
+from dsp.spark.stage_lineage import carried, hidden, multiplies, with_hidden
+from dsp.stream.batch import BRANCH, Batch, child
 from dsp.stream.bodies import BulkBody
 from dsp.stream.graph import Edge, Operator
 from dsp.stream.steps import Failure
@@ -20,7 +22,10 @@ if TYPE_CHECKING:
 
     from dsp.spark.graph_flow import Section
 
-__all__ = ["StagePart", "fit_stage", "is_stage", "stage_frame"]
+__all__ = ["Rows", "StagePart", "fit_stage", "is_stage", "stage_frame"]
+
+IDENTITY: Final = "dsp identity"
+"""Name of the column with the identity of the record that a row is made of."""
 
 
 def is_stage(operator: Operator) -> bool:
@@ -55,14 +60,18 @@ def stage_frame(part: StagePart, rows: "DataFrame", salt: str) -> "DataFrame":
     Args:
         part: the stage.
         rows: for all operators.
-        salt: of identities; another one for each batch.
+        salt: of identities that do not come from records; another one for each batch.
     """
     from dsp.spark.stage_schema import checked
 
     mine = rows.filter(rows.target.isin([*part.incoming]))
-    columns = mine.mapInArrow(_opening(part.incoming), part.takes)
-    made = checked(part.function(columns), part.gives, part.name)
-    return made.mapInArrow(_closing(part.after, part.name, salt), DDL)
+    source = mine.mapInArrow(_opening(part.incoming), with_hidden(part.takes, IDENTITY, "binary"))
+    made = checked(part.function(source.drop(IDENTITY)), part.gives, part.name)
+    followed = carried(made, source)
+    if followed is None:
+        return made.mapInArrow(_closing(part.after, part.name, salt), DDL)
+    several = multiplies(made)
+    return followed.mapInArrow(_following(part.after, part.name, several=several), DDL)
 
 
 def _opening(
@@ -71,9 +80,14 @@ def _opening(
     edges = dict(incoming)
 
     def dsp_opens(rows: "Iterator[pa.RecordBatch]") -> "Iterator[pa.RecordBatch]":
+        import pyarrow as pa
+
         for batch in rows:
             for parcel in parcels_of(batch):
-                yield edges[parcel.target].codec.decode(parcel.payload)
+                columns = edges[parcel.target].codec.decode(parcel.payload)
+                ids = unpack_ids(parcel.ids, parcel.count)
+                told = pa.array([each.to_bytes(16, "little") for each in ids], pa.binary())
+                yield hidden(columns, IDENTITY, told)
 
     return dsp_opens
 
@@ -99,6 +113,53 @@ def _closing(
         yield flow.finish()
 
     return dsp_closes
+
+
+def _following(
+    section: "Section", name: str, *, several: bool
+) -> "Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]":
+    """Send on rows that have the identity of their record with them."""
+
+    def dsp_follows(columns: "Iterator[pa.RecordBatch]") -> "Iterator[pa.RecordBatch]":
+        from dsp.spark.graph_flow import Flow
+
+        flow = Flow(section)
+        rows = Rows(section.operators[name].salt) if several else None
+        for batch in columns:
+            if batch.num_rows:
+                last = batch.num_columns - 1
+                told = batch.column(last).to_pylist()
+                ids = [int.from_bytes(each, "little") for each in told]
+                made = batch.select(range(last))
+                if rows is not None:
+                    ids = rows.identities(made, ids)
+                yield from flow.give(name, Batch(made, ids))
+        yield flow.finish()
+
+    return dsp_follows
+
+
+class Rows:
+    """Tells rows of one record apart by what is in them: Spark may give them in any order, and by
+    several tasks.
+
+    Args:
+        salt: of the operator.
+    """
+
+    def __init__(self, salt: int) -> None:
+        self._salt = salt
+        self._alike: dict[int, int] = defaultdict(int)
+
+    def identities(self, rows: "pa.RecordBatch", parents: Sequence[int]) -> list[int]:
+        """Give the identities of rows whose records have those."""
+        made = []
+        for row, parent in zip(rows.to_pylist(), parents, strict=True):
+            digest = blake2b(repr(row).encode(), digest_size=8).digest()
+            identity = child(parent, self._salt, int.from_bytes(digest, "big"))
+            self._alike[identity] += 1
+            made.append(child(identity, self._salt, self._alike[identity]))
+        return made
 
 
 def fit_stage(batch: Batch, schema: "pa.Schema", where: str) -> tuple[Batch, list[Failure]]:

@@ -11,6 +11,7 @@ from typing import IO
 import orjson
 
 from dsp.errors import ConfigError
+from dsp.spark.owned_folders import OwnedFolder
 
 __all__ = ["RunState"]
 
@@ -31,12 +32,10 @@ class RunState:
     """
 
     def __init__(self, directory: str | None, application: str, sources: Sequence[str]) -> None:
-        self._temporary: tempfile.TemporaryDirectory[str] | None = None
+        self._temporary: OwnedFolder | None = None
         if directory is None:
-            self._temporary = tempfile.TemporaryDirectory(
-                prefix="dsp-spark-", ignore_cleanup_errors=True
-            )
-            directory = self._temporary.name
+            self._temporary = OwnedFolder(tempfile.gettempdir())
+            directory = str(self._temporary.path)
         self.folder = Path(directory).absolute() / f"{application}.spark"
         self._lock: IO[str] | None = None
         try:
@@ -90,5 +89,5 @@ class RunState:
             self._lock.close()
             self._lock = None
         if self._temporary is not None:
-            self._temporary.cleanup()
+            self._temporary.close()
             self._temporary = None

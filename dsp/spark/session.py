@@ -199,7 +199,7 @@ def _connected(settings: SparkSettings, address: Address) -> "SparkSession":
 
     session: Any = Remote.builder.remote(address.text).create()
     # The default tries for ten minutes; a batch that fails is tried again by the engine.
-    session.client.set_retry_policies([DefaultPolicy(max_retries=4)])
+    session.client.set_retry_policies([DefaultPolicy(max_retries=3)])
     try:
         options = {k: v for k, v in _OPTIONS.items() if k == "spark.sql.session.timeZone"}
         for key, value in (options | dict(settings.options)).items():
@@ -208,7 +208,12 @@ def _connected(settings: SparkSettings, address: Address) -> "SparkSession":
             session.addArtifacts(package, pyfile=True)
     except Exception as error:  # grpc.RpcError and Spark's own have no base in common
         session.stop()
-        raise SparkUnreachable(f"no Spark session on {address.text}: {error}") from error
+        os.environ.pop("SPARK_CONNECT_MODE_ENABLED", None)
+        probe(address, settings.connect_timeout)  # it may have gone just now
+        told = error.details() if hasattr(error, "details") else error
+        raise SparkUnreachable(
+            f"no Spark session on {address.text}: {told}. Is it a Spark Connect server?"
+        ) from error
     return session  # type: ignore[no-any-return]
 
 

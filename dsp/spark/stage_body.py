@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from dsp.spark.session import hold
 from dsp.spark.stage_pace import Pace
 from dsp.spark.stage_plan import Plans, Recipe
-from dsp.stream.bodies import BulkBody
+from dsp.stream.bodies import BulkBody, Traced
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -35,7 +35,8 @@ class SparkStage(BulkBody):
         settings: on which Spark.
         in_flight: jobs of an instance at the same time.
         most_records: of a job.
-        longest: seconds that a job should take, at most.
+        longest: seconds that a job should take, at most, where that is not less than twice what it
+            costs anyway.
 
     Attributes:
         recipe: what it does.
@@ -110,6 +111,11 @@ class SparkStage(BulkBody):
             SchemaMismatch: columns are not what was declared; not tried again.
             JobFailed: Spark failed; the whole batch may be tried again.
         """
+        made = self.process(values)
+        return made.values if isinstance(made, Traced) else made
+
+    def process(self, values: "pa.RecordBatch") -> "Traced | pa.Table":
+        """Run a job for a batch; tell of which record each row was made, if that can be told."""
         return self._running().run(values)
 
     def _running(self) -> Plans:

@@ -3,12 +3,10 @@
 import re
 
 from dsp.spark.errors import JobFailed, RecordFailed, SchemaMismatch, SparkError
+from dsp.spark.failures import python_traceback
 
 __all__ = ["translated"]
 
-_TRACEBACK = re.compile(r"Traceback \(most recent call last\):\n.*", re.DOTALL)
-# Where Spark goes on after the traceback of a worker.
-_AFTER = re.compile(r"\n\s*(?:at org\.apache\.|at java\.|JVM stacktrace|Driver stacktrace)|\n\n")
 # Spark's name for its own kinds of error, as "[DIVIDE_BY_ZERO] Division by zero. ..."
 _CONDITION = re.compile(r"^\[[A-Z_.0-9]+\].*?(?=\n|$)", re.MULTILINE)
 
@@ -26,7 +24,7 @@ def translated(error: Exception, where: str, columns: str) -> SparkError:
     if isinstance(error, SparkError):
         return error
     text = str(error)
-    if traceback := _traceback(text):
+    if traceback := python_traceback(text):
         lines = traceback.splitlines()
         failed = RecordFailed(f"{where}: {lines[-1]}")
         failed.add_note("In a Python worker of Spark:\n" + traceback)
@@ -49,12 +47,6 @@ def translated(error: Exception, where: str, columns: str) -> SparkError:
             f"{where}: {type(error).__name__}: {_brief(text)} The batch has {columns}"
         )
     return JobFailed(f"{where}: {type(error).__name__}: {_brief(text)}")
-
-
-def _traceback(text: str) -> str:
-    """Give the traceback of a Python worker, without what Java adds after it."""
-    match = _TRACEBACK.search(text)
-    return _AFTER.split(match[0], maxsplit=1)[0].strip() if match else ""
 
 
 def _brief(text: str) -> str:

@@ -4,12 +4,12 @@ The plan begins with a function that reads the file, a slice of it in each of it
 """
 
 import os
-import shutil
 import tempfile
-import weakref
 from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+from dsp.spark.owned_folders import OwnedFolder
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -34,11 +34,9 @@ class FileFeed:
 
     def __init__(self, tasks: int) -> None:
         memory = Path("/dev/shm")
-        base = str(memory) if os.access(memory, os.W_OK) else None
-        folder = tempfile.mkdtemp(prefix="dsp-spark-", dir=base)
-        # Also when nobody closes it: memory is dear.
-        self._remove = weakref.finalize(self, shutil.rmtree, folder, ignore_errors=True)
-        self._path = Path(folder, "batch.arrow")
+        # Not left behind by a process that is killed: memory is dear.
+        self._folder = OwnedFolder(memory if os.access(memory, os.W_OK) else tempfile.gettempdir())
+        self._path = self._folder.path / "batch.arrow"
         self._tasks = tasks
 
     def put(self, batch: "pa.RecordBatch") -> None:
@@ -67,7 +65,7 @@ class FileFeed:
 
     def close(self) -> None:
         """Take the place away. Safe to repeat."""
-        self._remove()
+        self._folder.close()
 
 
 def slices(rows: int, tasks: int) -> list[tuple[int, int]]:

@@ -1,7 +1,9 @@
 """How many records to a job: so many that what a job costs anyway is a small part of it.
 
 A job takes about ``a + b * records`` seconds. ``a`` and ``b`` are fitted to the last jobs; both
-fall while the virtual machine warms up, and rise when other work shares the cluster.
+fall while the virtual machine warms up, and rise when other work shares the cluster. Where all
+cores are busy, a job waits for one, however small it is: then smaller jobs would take as long, and
+do less.
 """
 
 from collections import deque
@@ -34,7 +36,8 @@ class Pace:
 
     Args:
         most: records of a job, at most.
-        longest: seconds that a job should take, at most.
+        longest: seconds that a job should take, at most, where that is not less than twice what it
+            costs anyway.
     """
 
     def __init__(self, most: int, longest: float) -> None:
@@ -48,7 +51,7 @@ class Pace:
         """A job with so many records took so long."""
         with self._lock:
             self._jobs.append((records, seconds))
-            self._cost = fitted(list(self._jobs))
+            self._cost = fitted(list(self._jobs), self._cost)
 
     @property
     def cost(self) -> Cost | None:
@@ -63,7 +66,10 @@ class Pace:
             return self._most
         worth = WORTH * cost.job / cost.record
         in_time = (self._longest - cost.job) / cost.record
-        return max(1, min(self._most, int(worth), int(max(in_time, 1))))
+        # A job that is late without any record is not made quick by taking few: it does at least
+        # as much work as it costs anyway.
+        least = cost.job / cost.record
+        return int(max(1, min(self._most, worth, max(in_time, least))))
 
     @property
     def capacity(self) -> float | None:
@@ -75,17 +81,32 @@ class Pace:
         return records / cost.of(records)
 
 
-def fitted(jobs: list[tuple[int, float]]) -> Cost | None:
-    """Fit the cost to records and seconds of jobs; None if none of them had a record."""
+def fitted(jobs: list[tuple[int, float]], before: Cost | None) -> Cost | None:
+    """Fit the cost to records and seconds of jobs; None if none of them had a record.
+
+    Args:
+        jobs: the last ones.
+        before: the fit to those before, if there were any.
+    """
     if not any(records for records, _ in jobs):
         return None
     count = len(jobs)
     records = sum(n for n, _ in jobs) / count
     seconds = sum(t for _, t in jobs) / count
     spread = sum((n - records) ** 2 for n, _ in jobs)
+    scatter = sum((t - seconds) ** 2 for _, t in jobs)
     together = sum((n - records) * (t - seconds) for n, t in jobs)
+    if spread and scatter:
+        # As far as sizes tell times at all: where jobs wait for cores, they tell little.
+        each = together / spread * (together**2 / (spread * scatter))
+    elif spread:
+        each = 0.0
+    elif before is not None:
+        # All of a size tell nothing of the share of the job: it stays what it was.
+        each = seconds * before.record / before.of(int(records))
+    else:
+        each = seconds / records / 3  # most of it is the job's, so that sizes grow
+    # No job was quicker for each of its records, though some waited.
+    each = max(min(each, min(t / n for n, t in jobs if n)), LEAST)
     shortest = min(t for _, t in jobs)
-    # All of a size tell nothing of the share of the job: then half is taken for it.
-    each = together / spread if spread else seconds / max(records, 1) / 2
-    each = max(each, LEAST)
     return Cost(min(max(seconds - each * records, LEAST), shortest), each)

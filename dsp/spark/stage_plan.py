@@ -13,7 +13,9 @@ from dsp.spark import stage_reuse
 from dsp.spark.errors import SparkError
 from dsp.spark.stage_faults import translated
 from dsp.spark.stage_feed import FileFeed
+from dsp.spark.stage_lineage import PLACE, carried, placed, taken_out, with_hidden
 from dsp.spark.stage_schema import arrow_schema, as_struct, checked, fitted, spark_schema
+from dsp.stream.bodies import Traced
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -52,29 +54,59 @@ class Recipe:
 
 
 class Plan(ABC):
-    """Makes columns of columns. Not for several threads at once."""
+    """Makes columns of columns. Not for several threads at once.
+
+    Args:
+        make: the function of the stage.
+    """
 
     built: float = 0.0
 
+    def __init__(self, make: "Callable[[DataFrame], DataFrame]") -> None:
+        self._make = make
+        self._follows = True
+
     @abstractmethod
-    def run(self, batch: "pa.RecordBatch") -> "pa.Table":
-        """Run a job for a batch."""
+    def run(self, batch: "pa.RecordBatch") -> "Traced | pa.Table":
+        """Run a job for a batch; tell of which record each row was made, if that can be told."""
 
     def close(self) -> None:  # noqa: B027 - most have nothing to let go of
         """Let go of what it holds."""
+
+    def _described(self, source: "DataFrame") -> "DataFrame":
+        """Give what the function makes of a batch with places, with the places if possible."""
+        return self._with_places(self._make(source.drop(PLACE)), source)
+
+    def _with_places(self, made: "DataFrame", source: "DataFrame") -> "DataFrame":
+        followed = carried(made, source) if self._follows else None
+        self._follows = followed is not None
+        return made if followed is None else followed
+
+    def _result(self, made: "DataFrame") -> "Traced | pa.Table":
+        table = made.toArrow()
+        return Traced(*taken_out(table)) if self._follows else table
 
 
 class Sent(Plan):
     """A plan for every job, the batch sent along with it: works wherever the cluster is."""
 
-    def __init__(self, lease: "Lease", make: "Callable[[DataFrame], DataFrame]") -> None:
+    def __init__(
+        self, lease: "Lease", make: "Callable[[DataFrame], DataFrame]", struct: "StructType"
+    ) -> None:
+        super().__init__(make)
         self._session = lease.session
-        self._make = make
+        self._struct = with_hidden(struct, PLACE, "long")
 
-    def run(self, batch: "pa.RecordBatch") -> "pa.Table":
+    def run(self, batch: "pa.RecordBatch") -> "Traced | pa.Table":
         import pyarrow as pa
 
-        return self._make(self._session.createDataFrame(pa.Table.from_batches([batch]))).toArrow()
+        # Spark Connect finds no columns in a table without rows, unless it is told them.
+        table = pa.Table.from_batches([placed(batch)])
+        source = self._session.createDataFrame(table, self._struct)
+        try:
+            return self._result(self._described(source))
+        finally:
+            _forget(source)
 
 
 class Read(Plan):
@@ -90,19 +122,28 @@ class Read(Plan):
         reuse: bool,
         name: str,
     ) -> None:
+        super().__init__(make)
         self._feed = FileFeed(tasks)
-        self._make = make
-        self._input = _numbers(lease.session, tasks).mapInArrow(self._feed.reader(), struct)
+        numbers = _numbers(lease.session, tasks)
+        self._source = numbers.mapInArrow(self._feed.reader(), with_hidden(struct, PLACE, "long"))
         self._kept: DataFrame | None = None
         if reuse:
-            self._kept = self._make(self._input)
-            if fault := stage_reuse.fault(self._kept):
+            made = self._make(self._source.drop(PLACE))
+            self._kept = self._with_places(made, self._source)
+            # In the one with places the present time is a number already.
+            if fault := stage_reuse.fault(made) or stage_reuse.fault(self._kept):
                 logger.info("%s: a plan for every job, because %s", name, fault)
                 self._kept = None
+                _forget(self._source)
 
-    def run(self, batch: "pa.RecordBatch") -> "pa.Table":
-        self._feed.put(batch)
-        return (self._kept if self._kept is not None else self._make(self._input)).toArrow()
+    def run(self, batch: "pa.RecordBatch") -> "Traced | pa.Table":
+        self._feed.put(placed(batch))
+        if self._kept is not None:
+            return self._result(self._kept)
+        try:
+            return self._result(self._described(self._source))
+        finally:
+            _forget(self._source)
 
     def close(self) -> None:
         self._feed.close()
@@ -130,7 +171,7 @@ class Plans:
         self._takes = None if recipe.takes is None else as_struct(recipe.takes, session)
         self._gives = None if recipe.gives is None else as_struct(recipe.gives, session)
 
-    def run(self, batch: "pa.RecordBatch") -> "pa.Table":
+    def run(self, batch: "pa.RecordBatch") -> "Traced | pa.Table":
         """Run a job for a batch.
 
         Raises:
@@ -198,7 +239,7 @@ class Plans:
             # One task: several jobs at a time use the cores better than several tasks of a job.
             plan = Read(self._lease, make, struct, 1, reuse=recipe.reuse, name=recipe.name)
         else:
-            plan = Sent(self._lease, make)
+            plan = Sent(self._lease, make, struct)
         plan.built = time.monotonic()
         try:
             plan.run(batch.slice(0, 0))  # starts workers, broadcasts tables, compiles
@@ -226,6 +267,13 @@ def _numbers(session: Any, count: int) -> "DataFrame":  # noqa: ANN401
     kind = session._jsparkSession.parseDataType(StructType().add("number", IntegerType()).json())
     made = session._jsparkSession.createDataFrame(context._jsc.parallelize(rows, count), kind)
     return DataFrame(made, session)
+
+
+def _forget(source: "DataFrame") -> None:
+    """Let go of what a function kept of a batch with ``cache``: the next batch is another one."""
+    if hasattr(source, "_jdf"):
+        manager = source.sparkSession._jsparkSession.sharedState().cacheManager()
+        manager.uncacheQuery(source._jdf, True)
 
 
 def _cause(error: Exception) -> Exception | None:

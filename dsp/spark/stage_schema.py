@@ -31,7 +31,10 @@ def as_struct(schema: Any, session: "SparkSession") -> "StructType":  # noqa: AN
         try:
             return session.createDataFrame([], schema).schema
         except PySparkException as error:
-            raise SchemaMismatch(f"schema {schema!r} is none that Spark reads: {error}") from error
+            raise SchemaMismatch(
+                f"schema {schema!r} is none that Spark reads; write it as 'id long, name string': "
+                f"{error}"
+            ) from error
     return spark_schema(schema)
 
 
@@ -55,7 +58,10 @@ def spark_schema(schema: "pa.Schema") -> "StructType":
         else:
             struct.add(field.name, kind)
     if unknown:
-        raise SchemaMismatch(f"Spark has no type for the columns {', '.join(unknown)}")
+        raise SchemaMismatch(
+            f"Spark has no type for the columns {', '.join(unknown)}: leave them out, or convert "
+            "them before"
+        )
     return struct
 
 
@@ -83,7 +89,8 @@ def fitted(batch: "pa.RecordBatch", schema: "pa.Schema", where: str) -> "pa.Reco
     missing = [f"{f.name} {f.type}" for f in schema if batch.schema.get_field_index(f.name) < 0]
     if missing:
         raise SchemaMismatch(
-            f"{where}: no column {', '.join(missing)}; the batch has {_listed(batch.schema)}"
+            f"{where}: no column {', '.join(missing)}; the batch has {_listed(batch.schema)}. Let "
+            "the operator before the stage give it, or leave it out of takes="
         )
     columns, faults = [], []
     for field in schema:
@@ -96,7 +103,9 @@ def fitted(batch: "pa.RecordBatch", schema: "pa.Schema", where: str) -> "pa.Reco
         except pa.ArrowNotImplementedError:
             faults.append(f"column {field.name} is {column.type}, not {field.type}")
     if faults:
-        raise SchemaMismatch(f"{where}: {'; '.join(faults)}")
+        raise SchemaMismatch(
+            f"{where}: {'; '.join(faults)}. Convert it before the stage, or change takes="
+        )
     return pa.RecordBatch.from_arrays(columns, schema=schema)
 
 
@@ -120,7 +129,7 @@ def checked(made: "DataFrame", declared: "StructType | None", where: str) -> "Da
     if faults:
         raise SchemaMismatch(
             f"{where} gives other columns than declared: {'; '.join(faults)}. "
-            f"It gives {made.schema.simpleString()}"
+            f"It gives {made.schema.simpleString()}: declare that, or select and cast in it"
         )
     return made if [*found] == [*wanted] else made.select(*wanted)
 

@@ -61,7 +61,8 @@ def stage(
         refresh: seconds after which a plan that is used again is made anew.
         in_flight: jobs of an instance at the same time.
         most_records: of a job.
-        longest: seconds that a job should take, at most.
+        longest: seconds that a job should take, at most, where that is not less than twice what it
+            costs anyway.
 
     Raises:
         ConfigError: the function cannot be called with a DataFrame, or a number makes no sense.

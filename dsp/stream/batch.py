@@ -10,7 +10,8 @@ What is above them is the *branch*: 0 until an operator makes several records of
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from itertools import compress, pairwise
+from itertools import compress, islice, pairwise
+from operator import eq, lt
 from typing import TYPE_CHECKING, Any, Final, overload
 
 if TYPE_CHECKING:
@@ -25,6 +26,7 @@ __all__ = [
     "child",
     "children",
     "composed",
+    "descendants",
     "MAX_SOURCES",
     "MAX_OFFSET",
 ]
@@ -71,6 +73,33 @@ def children(parent: int, salt: int, count: int) -> Sequence[int]:
     if 1 < first >> 64 <= MASK - count:
         return range(first, first + (count << 64), BRANCH)
     return [child(parent, salt, index) for index in range(count)]
+
+
+def descendants(ids: Sequence[int], parents: Sequence[int], salt: int) -> Sequence[int]:
+    """Give the identities of records of which it is known what each was made of.
+
+    The first that is made of a record has its identity, as if there were no other.
+
+    Args:
+        ids: of the records that they were made of.
+        parents: for each the place of its record among those.
+        salt: of the operator.
+    """
+    if len(parents) == len(ids) and all(map(eq, parents, range(len(ids)))):
+        return ids
+    if all(map(lt, parents, islice(parents, 1, None))):  # one of each at most, in their order
+        kept = bytearray(len(ids))
+        for place in parents:
+            kept[place] = True
+        return Picked(ids, kept, len(parents))
+    made: list[int] = []
+    count: dict[int, int] = {}
+    for place in parents:
+        before = count.get(place, 0)
+        count[place] = before + 1
+        parent = ids[place]
+        made.append(child(parent, salt, before - 1) if before else parent)
+    return made
 
 
 class Picked(Sequence[int]):

@@ -1,11 +1,16 @@
 """What a body may be beyond a function: one that is dear to call, and tells so."""
 
 from abc import ABC, abstractmethod
-from typing import Any
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 from dsp.errors import DspError
 
-__all__ = ["BatchFailed", "BulkBody"]
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+__all__ = ["BatchFailed", "BulkBody", "Traced"]
 
 
 class BatchFailed(DspError):
@@ -13,6 +18,22 @@ class BatchFailed(DspError):
 
     It is tried again as a whole if the error is ``retryable``, and never record by record.
     """
+
+
+@dataclass(frozen=True, slots=True)
+class Traced:
+    """Columns that a body made, and of which record it made each row.
+
+    So every row has an identity that depends on its record alone, and not on what else was in the
+    batch: it is known again when the record comes again in another batch.
+
+    Attributes:
+        values: the columns.
+        parents: for each row the place of its record in the batch.
+    """
+
+    values: "pa.RecordBatch | pa.Table"
+    parents: Sequence[int]
 
 
 class BulkBody(ABC):
@@ -59,3 +80,14 @@ class BulkBody(ABC):
         Raises:
             BatchFailed: it failed for a reason that is not in its records.
         """
+
+    def process(self, values: Any) -> Any:  # noqa: ANN401
+        """Process a batch, and tell of which record each row was made if that is known.
+
+        Returns:
+            A ``Traced``, or what a call gives.
+
+        Raises:
+            BatchFailed: it failed for a reason that is not in its records.
+        """
+        return self(values)

@@ -14,8 +14,8 @@ from time import perf_counter
 from typing import Any
 
 from dsp.errors import CodecError
-from dsp.stream.batch import Batch, Picked, children, composed
-from dsp.stream.bodies import BatchFailed, BulkBody
+from dsp.stream.batch import Batch, Picked, children, composed, descendants
+from dsp.stream.bodies import BatchFailed, BulkBody, Traced
 from dsp.stream.codecs import to_columns, to_rows
 from dsp.stream.graph import Kind, Operator
 from dsp.stream.signatures import is_async
@@ -63,9 +63,11 @@ class Step:
         self._salt = operator.salt
         body = operator.body
         self._call: Callable[..., Any] = body.write if operator.kind is Kind.SINK else body
+        self._bulk = isinstance(body, BulkBody)
+        if self._bulk:
+            self._call = body.process
         self.is_async = is_async(self._call)
         self._columnar = operator.columnar
-        self._bulk = isinstance(body, BulkBody)
         self._attempt = {
             Kind.MAP: self._map,
             Kind.FILTER: self._filter,
@@ -205,6 +207,9 @@ class Step:
         return self._columned(batch, self._call(batch.values))
 
     def _columned(self, batch: Batch, made: Any) -> list[Batch]:  # noqa: ANN401
+        parents = None
+        if isinstance(made, Traced):
+            made, parents = made.values, made.parents
         if not hasattr(made, "num_rows"):
             raise TypeError(
                 f"{self.operator.name} gave {type(made).__name__}, not a pyarrow.RecordBatch"
@@ -214,6 +219,8 @@ class Step:
             made = made[0] if made else None
         if made is None or not made.num_rows:
             return []
+        if parents is not None:
+            return [Batch(made, descendants(batch.ids, parents, self._salt), batch.born)]
         return [Batch(made, self._ids(batch, made.num_rows), batch.born)]
 
     def _ids(self, batch: Batch, count: int) -> Sequence[int]:

@@ -118,7 +118,13 @@ def kafka_broker(
 
 
 @pytest.fixture(scope="session")
-def spark_session() -> "Iterator[SparkSession]":
+def spark_options() -> dict[str, str]:
+    """Settings of Spark that ``spark_session`` is made with; override it for jars, for example."""
+    return {}
+
+
+@pytest.fixture(scope="session")
+def spark_session(spark_options: dict[str, str]) -> "Iterator[SparkSession]":
     """A Spark on two threads of this process, for the whole test run: dsp's stages use it too.
 
     It takes seconds to start, so tests that share it are best kept in few files. Tests that take it
@@ -128,7 +134,7 @@ def spark_session() -> "Iterator[SparkSession]":
     from dsp.spark import SparkSettings, SparkUnavailable, hold
 
     try:
-        lease = hold(SparkSettings(master="local[2]"))
+        lease = hold(SparkSettings(master="local[2]", options=spark_options))
     except (MissingExtraError, SparkUnavailable) as error:
         if os.environ.get("CI", "").lower() in ("true", "1"):
             pytest.fail(f"CI=true, and there is no Spark: {error}", pytrace=False)

@@ -36,12 +36,11 @@ def check(report: dict[str, Any]) -> None:
     assert report["ids"]
     assert report["taxed"]
     assert report["next"]
-    assert report["guilty"] == [1234]
-    assert "ValueError: nobody pays for trip 1234" in report["error"]
+    assert report["guilty"] == [13]
+    assert "ValueError: nobody pays for trip 13" in report["error"]
     assert "in checked" in report["traceback"]
 
 
-@pytest.mark.verify  # minutes: the executors' workers start one by one
 def test_stages_run_on_a_cluster_that_loses_a_worker() -> None:
     with start_cluster(2) as cluster:
         report = run(cluster.master, cluster.workers[0])
@@ -49,7 +48,6 @@ def test_stages_run_on_a_cluster_that_loses_a_worker() -> None:
         assert report["after"]
 
 
-@pytest.mark.verify
 def test_stages_run_on_a_connect_server_and_its_loss_is_told() -> None:
     with start_connect_server() as server:
         report = run(server.url, server.process)

@@ -1,7 +1,7 @@
 """Bodies as functions of Spark: every kind, every way in, batch and streaming."""
 
 import asyncio
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +16,7 @@ from pyspark.sql.functions import col, explode, struct
 
 import dsp.spark
 from dsp.errors import ConfigError
-from dsp.spark import SparkSettings, failed_record, hold, map_in_arrow, pandas_udf, udf
+from dsp.spark import failed_record, map_in_arrow, pandas_udf, udf
 from tests.spark.page import run_page_here
 
 pytestmark = pytest.mark.timeout(240)
@@ -25,10 +25,8 @@ TRIPS = "id long, fare double, tip double"
 
 
 @pytest.fixture(scope="module")
-def spark() -> Iterator[SparkSession]:
-    lease = hold(SparkSettings("local[2]"))
-    yield lease.session
-    lease.release()
+def spark(spark_session: SparkSession) -> SparkSession:
+    return spark_session
 
 
 @pytest.fixture(scope="module")

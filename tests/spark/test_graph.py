@@ -3,7 +3,7 @@
 import asyncio
 import csv
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,30 +11,26 @@ import orjson
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
 
 import dsp
 from dsp.config import Config
 from dsp.errors import ConfigError, DspError
-from dsp.spark import Lease, SparkSettings, hold
+from dsp.spark import SparkSettings, stage
 from dsp.spark.graph import run_graph
+from dsp.spark.graph_stages import Rows
 from dsp.stream.sinks import CsvSink, JsonLinesSink, ParquetSink, SinkBroken
 from dsp.stream.sources import CsvSource, JsonLinesSource, LinesSource, ParquetSource
 from examples.graphs import diamond
 from examples.taxi.app import is_valid, touches_zone
 from examples.taxi.trips import FIELDS, trips
-from tests.spark.graphs import MASTER, compared, lengths, on_mesh, on_spark, words
+from tests.spark.graphs import compared, lengths, on_mesh, on_spark, records, words
 from tests.spark.page import run_page_here
 
-pytestmark = pytest.mark.timeout(240)
+pytestmark = [pytest.mark.usefixtures("spark_session"), pytest.mark.timeout(240)]
 
 TRIPS = 3000
-
-
-@pytest.fixture(scope="module", autouse=True)
-def spark() -> Iterator[Lease]:
-    lease = hold(SparkSettings(MASTER))
-    yield lease
-    lease.release()
 
 
 def failing(number: int) -> int:
@@ -153,6 +149,64 @@ def test_async_bodies_dead_letters_and_lists() -> None:
     assert ("failing", 7, "ValueError: 7 is not for me") in [each[1:] for each in told[1]]
     assert "def failing" not in letters[1].values[0]["traceback"]
     assert "raise ValueError" in letters[1].values[0]["traceback"]
+
+
+ZONES = [{"zone": n, "name": f"zone {n}"} for n in range(5)]
+
+
+def named_parts(trips: DataFrame) -> DataFrame:
+    """Choose trips, join them with a table, and make several rows of each."""
+    zones = trips.sparkSession.createDataFrame(pa.Table.from_pylist(ZONES))
+    parts = F.explode(F.sequence(F.lit(1), F.col("zone"))).alias("part")
+    return trips.where("fare > 20").join(F.broadcast(zones), "zone").select("id", "name", parts)
+
+
+def test_a_stage_on_spark_is_part_of_the_query() -> None:
+    rows: list[dict[str, Any]] = [{"id": n, "zone": 1 + n % 6, "fare": n / 5} for n in range(300)]
+    rows[70]["fare"] = "dear"
+    body = stage(
+        named_parts, "id long, name string, part long", takes="id long, zone long, fare double"
+    )
+    found = []
+    told = []
+    for run in (on_mesh, on_spark, on_spark):
+        job, sink, letters = dsp.Pipeline("parts"), dsp.Collector(), dsp.Collector()
+        job.dead_letters(letters)
+        trips = job.source(rows, name="trips").filter(lambda trip: trip["id"] != 200, name="some")
+        parts = trips.columns(body, name="parts", maximum=1)
+        odd = parts.filter(lambda part: part["id"] % 2 == 1, name="odd")
+        odd.key_by(lambda part: part["name"]).map(dict, name="copied").sink(sink, name="all")
+        summary = run(job)
+        told.append(records(sink))
+        assert len({*sink.ids}) == len(sink.ids)
+        assert summary.lost == summary.repeats == 0
+        operators = summary.operators
+        counts = {name: operators[name].records_out for name in ("some", "parts", "odd", "copied")}
+        made = sorted((each["id"], each["name"], each["part"]) for each in sink.values)
+        found.append((made, counts, [letter["value"] for letter in letters.values]))
+    assert found[0] == found[1] == found[2]
+    assert told[1] == told[2]  # another run has other batches, and knows its records by the same
+    wanted = [
+        (row["id"], f"zone {row['zone']}", part)
+        for row in rows
+        if row["id"] not in (70, 200) and row["fare"] > 20 and row["zone"] < 5 and row["id"] % 2
+        for part in range(1, row["zone"] + 1)
+    ]
+    assert found[1][0] == wanted
+    assert [letter["id"] for letter in found[1][2]] == [70]
+    assert "column fare is double" in letters.values[0]["error"]
+
+
+def test_rows_of_a_record_are_told_apart_in_whatever_order_they_come() -> None:
+    rows = pa.RecordBatch.from_pylist([{"part": n % 3} for n in range(7)])
+    backwards = rows.take(pa.array(range(6, -1, -1)))
+    parents = [1, 2, 1, 2, 2, 1, 2]
+    ids = Rows(5).identities(rows, parents)
+    again = Rows(5).identities(backwards, parents[::-1])
+    assert len({*ids}) == 7
+    told = zip(ids, parents, rows.to_pylist(), strict=True)
+    after = zip(again, parents[::-1], backwards.to_pylist(), strict=True)
+    assert sorted(map(str, told)) == sorted(map(str, after))
 
 
 def test_a_key_that_cannot_be_made_is_a_dead_letter(caplog: pytest.LogCaptureFixture) -> None:
@@ -281,7 +335,7 @@ def test_a_master_that_is_not_there_is_told_soon() -> None:
 
 
 def test_the_page_about_graphs_is_true(
-    spark: Lease, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    spark_session: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     page = "docs/howto/spark-graphs.md"
-    assert run_page_here(page, tmp_path, monkeypatch, spark.session) == 7
+    assert run_page_here(page, tmp_path, monkeypatch, spark_session) == 7

@@ -17,7 +17,7 @@ from dsp.testing.kafka import ExternalBroker, KafkaBroker
 from tests.contract.kafka_contract import fresh_prefix
 from tests.spark.graphs import on_spark
 
-RECORDS = 600
+RECORDS = 300
 
 
 async def make_topic(bootstrap: str) -> str:
@@ -59,8 +59,8 @@ def doubled(value: dict[str, int]) -> dict[str, int]:
     return {"n": value["n"] * 2}
 
 
-@pytest.mark.verify  # by itself: the connector has to be there when Java starts
 @pytest.mark.timeout(300)
+@pytest.mark.usefixtures("spark_connector", "spark_session")
 def test_from_topic_to_topic(kafka_broker: KafkaBroker | ExternalBroker, tmp_path: Path) -> None:
     bootstrap = kafka_broker.bootstrap
     source = asyncio.run(make_topic(bootstrap))

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dsp.core.envelope import decode_envelope
-from dsp.stream.batch import BRANCH, MASK, Picked, child, children, composed
+from dsp.stream.batch import BRANCH, MASK, Picked, child, children, composed, descendants
 from dsp.stream.seen import Seen, _ends
 from dsp.stream.wire import LARGE, decode_batch, encode_batch, pack_batch, unpack_ids
 
@@ -129,3 +129,26 @@ def test_a_damaged_batch_is_left_to_protobuf(place: int, noise: bytes) -> None:
         if apart is not None:
             read = decode_envelope(damaged)
             assert bytes(apart[1]) == read.engine_batch.payload
+
+
+@given(st.lists(st.integers(0, 3), min_size=1, max_size=20), st.integers(0, 20), narrow)
+def test_what_is_made_of_records_is_told_by_these_in_whatever_batch_they_come(
+    counts: list[int], cut: int, salt: int
+) -> None:
+    def made(start: int, end: int) -> list[int]:
+        parents = [place for place in range(end - start) for _ in range(counts[start + place])]
+        return [*descendants(range(100 + start, 100 + end), parents, salt)]
+
+    whole = made(0, len(counts))
+    cut = min(cut, len(counts))
+    assert made(0, cut) + made(cut, len(counts)) == whole
+    assert len({*whole}) == len(whole) == sum(counts)
+    assert {*whole} >= {100 + place for place, count in enumerate(counts) if count}
+
+
+def test_records_that_are_made_one_of_each_keep_the_identities_as_they_are() -> None:
+    ids = range(7, 10)
+    assert descendants(ids, [0, 1, 2], 5) is ids
+    assert descendants(ids, [2, 0, 1], 5) == [9, 7, 8]
+    assert descendants(ids, [0, 2], 5) == [7, 9]
+    assert descendants(ids, [2], 5)[0] == 9
