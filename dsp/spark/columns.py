@@ -45,14 +45,18 @@ class Shape:
             CodecError: bytes that are no records.
         """
         if columns.num_columns == 1 and (self.packed or columns.schema.names == [VALUE]):
-            values = columns.column(0).to_pylist()
+            values = _listed(columns.column(0))
             return values if not self.packed else [self._loaded(value) for value in values]
         if self.packed:
             raise CodecError(
                 f"the codec {self.codec.name} takes one column of bytes, and there are "
                 f"{', '.join(columns.schema.names)}: select one of them"
             )
-        return columns.to_pylist()  # type: ignore[no-any-return]
+        if not columns.num_columns:
+            return [{} for _ in range(columns.num_rows)]
+        names = columns.schema.names
+        rows = zip(*map(_listed, columns.columns), strict=True)
+        return [dict(zip(names, row, strict=True)) for row in rows]
 
     def _loaded(self, data: bytes) -> Any:  # noqa: ANN401
         return data if self.codec.name == "bytes" else _unframed(self.codec, data)
@@ -121,6 +125,16 @@ class Shape:
                     f"CodecError: column {field.name} is {field.type}, not {found!r:.100}: {wrong}"
                 )
         return f"{type(error).__name__}: {error}"
+
+
+def _listed(column: "pa.Array") -> list[Any]:
+    """Give the values of a column. By numpy numbers become Python's ten times as quickly."""
+    from pyarrow import types
+
+    numbers = types.is_integer(column.type) or types.is_float64(column.type)
+    if numbers and not column.null_count:
+        return column.to_numpy().tolist()  # type: ignore[no-any-return]
+    return column.to_pylist()  # type: ignore[no-any-return]
 
 
 def _framed(codec: Codec, value: Any) -> bytes:  # noqa: ANN401
