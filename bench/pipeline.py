@@ -64,7 +64,8 @@ class Result:
 
 
 ROW = ("--processes", "--batch", str(job.WIDE_BATCH))
-WIDE = ("--processes", "--batch", str(columns.COLUMN_BATCH))
+# A batch of columns holds more records and takes longer, for as many turns of the loop.
+WIDE = ("--processes", "--batch", str(columns.COLUMN_BATCH), "--inline-time", "0.02")
 CONTENDERS = (
     Contender(PLAIN, "run_plain"),
     Contender(ONE, "run_dsp", ("one_process",)),

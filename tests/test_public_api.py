@@ -77,7 +77,7 @@ PUBLIC: dict[str, str] = {
         find_java""",
     "dsp.testing.spark": """start_cluster Cluster start_connect_server ConnectServer Daemon
         SparkStartError""",
-    "dsp.stream.bodies": "BatchFailed BulkBody",
+    "dsp.stream.bodies": "BatchFailed BulkBody Traced",
     "dsp.testing.explorer": """Model View Run Script Stimulus tell crash leave join call LaneRules
         Absent Notice Snapshot rebase_floats explore explore_many explore_orders find_starvation
         random_walks replay Result Progress Violation WorkerError Kind Step Reaction Action

@@ -16,12 +16,23 @@ def warm() -> None:
     keep(parse(next(line_batches(1))))
 
 
-def line_batches(records: int) -> Iterator[Any]:
-    """Give so many lines as columns of text."""
+@lru_cache(maxsize=1)
+def _lines() -> Any:  # noqa: ANN401
+    """The lines that are given again and again, as one column of text."""
     import pyarrow as pa
 
-    for batch in job.batches(records, COLUMN_BATCH):
-        yield pa.record_batch({"line": pa.array(batch, pa.string())})
+    return pa.record_batch({"line": pa.array(job.distinct_lines(), pa.string())})
+
+
+def line_batches(records: int) -> Iterator[Any]:
+    """Give so many lines as columns of text: parts of one that is made, as of the list for rows."""
+    lines = _lines()
+    at = 0
+    while records > 0:
+        batch = lines.slice(at, min(COLUMN_BATCH, records))
+        yield batch
+        records -= len(batch)
+        at = (at + len(batch)) % len(lines)
 
 
 @lru_cache(maxsize=1)

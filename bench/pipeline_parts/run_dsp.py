@@ -13,12 +13,14 @@ from dsp.stream.app import run
 URL = "zmq://127.0.0.1:0"
 
 
-async def measure(name: str, delivery: str, batch: int, *, processes: bool) -> tuple[float, int]:
+async def measure(
+    name: str, delivery: str, batch: int, inline_time: float, *, processes: bool
+) -> tuple[float, int]:
     """Give the seconds that the records took, once every process was up, and the count."""
     # Room for eight batches between two instances, of whichever size.
     stream = {"delivery": delivery, "batch_records": batch, "window_records": 8 * batch}
     settings: dict[str, object] = {
-        "stream": {**stream, "window_bytes": 1 << 23, "inline_time": 0.002}
+        "stream": {**stream, "window_bytes": 1 << 23, "inline_time": inline_time}
     }
     if processes:
         settings["transport"] = {"url": URL}
@@ -41,10 +43,17 @@ def main() -> None:
     parser.add_argument("pipeline")
     parser.add_argument("--delivery", default="at_least_once")
     parser.add_argument("--batch", type=int, default=job.BATCH)
+    parser.add_argument("--inline-time", type=float, default=0.002)
     parser.add_argument("--processes", action="store_true")
     parser.add_argument("--profile", help="write a profile of this process to a file")
     options = parser.parse_args()
-    work = measure(options.pipeline, options.delivery, options.batch, processes=options.processes)
+    work = measure(
+        options.pipeline,
+        options.delivery,
+        options.batch,
+        options.inline_time,
+        processes=options.processes,
+    )
     if options.profile:
         import cProfile
 

@@ -53,8 +53,8 @@ def child(parent: int, salt: int, index: int) -> int:
         salt: of the operator.
         index: which of the records it is.
     """
-    branch = ((parent >> 64) * SPREAD + salt + index + 1) & MASK
-    return (parent & MASK) | (branch or 1) << 64
+    branch = ((parent >> 64) * SPREAD + salt + index) % MASK + 1  # 1 to 2**64 - 1, each once
+    return (parent & MASK) | branch << 64
 
 
 def composed(ids: Sequence[int]) -> int:

@@ -4,6 +4,7 @@ import asyncio
 import logging
 from abc import abstractmethod
 from collections.abc import Callable, Hashable
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 import orjson
@@ -151,7 +152,13 @@ class Router:
             return
         envelope.source, envelope.destination = source, to
         self._peers[peer.id] = peer
-        self._outgoing.send(Send(peer.id, encode_envelope(envelope), Lane.CONTROL))
+        self._send(Send(peer.id, encode_envelope(envelope), Lane.CONTROL))
+
+    def _send(self, effect: Send) -> None:
+        # Whoever closes the transport ends the instances too, but timers of theirs may come first.
+        # What they do not tell now, nobody counts on: it is sent again, to others.
+        with suppress(ClosedError):
+            self._outgoing.send(effect)
 
     def _deliver_local(self) -> None:
         waiting, self._local = self._local, []
@@ -191,7 +198,7 @@ class Router:
             return
         self._peers[peer.id] = peer
         data = encode_batch(source, to, message, payload)
-        self._outgoing.send(Send(peer.id, data, Lane.DATA))
+        self._send(Send(peer.id, data, Lane.DATA))
 
     def _send_failed(self, effect: Send) -> None:
         # Its address is none that this transport reaches: to send again, now, would end here again.
@@ -311,4 +318,4 @@ class Router:
             elif lost.reason:
                 logger.warning("%s takes no messages: %s", lost.peer.id, lost.reason)
             elif envelope.WhichOneof("body") != "engine_report":
-                self._outgoing.send(Send(lost.peer.id, payload, Lane.CONTROL))
+                self._send(Send(lost.peer.id, payload, Lane.CONTROL))

@@ -34,16 +34,20 @@ class Spans:
         self._number = 0
         self.all: deque[Span] = deque()
 
-    def near(self, ids: Sequence[int]) -> list[Span]:
-        """Give the batches that overlap with another."""
+    def near(self, ids: Sequence[int]) -> list[Span] | None:
+        """Give the batches that overlap with another; None if some of its records have branches."""
         least, greatest = _ends(ids)
+        if greatest >> 64:
+            return None
         start = bisect_left(self._sorted, least - self._widest, key=LEAST)
         end = bisect_left(self._sorted, greatest + 1, key=LEAST)
         return [span for span in self._sorted[start:end] if span[1] >= least]
 
-    def add(self, ids: Sequence[int]) -> None:
-        """Remember a batch."""
+    def add(self, ids: Sequence[int]) -> bool:
+        """Remember a batch, unless some of its records have branches; tell whether it is."""
         least, greatest = _ends(ids)
+        if greatest >> 64:
+            return False
         self._number += 1
         span = (least, greatest, self._number, ids)
         insort(self._sorted, span)
@@ -54,6 +58,7 @@ class Spans:
             oldest = self.all.popleft()
             self._count -= len(oldest[3])
             del self._sorted[bisect_left(self._sorted, oldest)]
+        return True
 
 
 class Runs:
@@ -110,8 +115,8 @@ class Seen:
             if (run := _as_run(ids)) is not None:
                 met = self._runs.near(run)
                 return [not any(each in old for old in met) for each in run] if met else None
-            near = [] if ids[0] >> 64 else self._spans.near(ids)
-            if len(near) <= MOST_NEAR and not ids[0] >> 64:
+            near = self._spans.near(ids)
+            if near is not None and len(near) <= MOST_NEAR:
                 old = {each for span in near for each in span[3]}
                 return None if old.isdisjoint(ids) else [each not in old for each in ids]
             self._one_by_one(self._spans)
@@ -127,8 +132,7 @@ class Seen:
             if (run := _as_run(ids)) is not None:
                 self._runs.add(run)
                 return
-            if not ids[0] >> 64:
-                self._spans.add(ids)
+            if self._spans.add(ids):
                 return
             self._one_by_one(self._spans)
         self._new.update(ids)

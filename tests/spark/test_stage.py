@@ -3,7 +3,6 @@
 import asyncio
 import pickle
 from collections.abc import Callable
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -18,22 +17,11 @@ from dsp.config import Config
 from dsp.errors import ConfigError
 from dsp.spark import RecordFailed, SchemaMismatch, SparkStage, column, sql, stage
 from dsp.spark.stages import Query
-from dsp.stream.batch import Batch
 from dsp.stream.bodies import Traced
-from dsp.stream.steps import Step
 from tests.spark.page import run_page_here
+from tests.spark.trips import ZONES, table, trips
 
 pytestmark = [pytest.mark.usefixtures("spark_session"), pytest.mark.timeout(120)]
-
-ZONES = [{"zone": n, "name": f"zone {n}"} for n in range(10)]
-
-
-def trips(count: int) -> list[dict[str, Any]]:
-    return [{"id": n, "zone": n % 12, "fare": n % 50 / 2} for n in range(count)]
-
-
-def table(count: int) -> pa.RecordBatch:
-    return pa.RecordBatch.from_pylist(trips(count))
 
 
 def wanted(count: int) -> list[dict[str, Any]]:
@@ -226,59 +214,6 @@ def test_what_is_read_beside_the_batch_is_read_again_after_a_while(tmp_path: Pat
     assert (once(table(12)).num_rows, always(table(12)).num_rows) == (1, 2)
     once.close()
     always.close()
-
-
-# -- which record a row was made of -----------------------------------------------------------
-
-
-def exploded(batch: DataFrame) -> DataFrame:
-    """Make as many rows of each trip as its zone says, and none of some."""
-    zone = F.udf(abs, "long", useArrow=False)("zone")
-    numbers = F.expr("explode(sequence(1, zone))").alias("part")
-    return (
-        batch.withColumn("zone", zone).where("zone > 0").select("id", numbers).where("id % 7 < 5")
-    )
-
-
-def joined(batch: DataFrame) -> DataFrame:
-    text = (
-        "SELECT id, name FROM (SELECT * FROM batch) LEFT JOIN zones USING (zone) ORDER BY id DESC"
-    )
-    return Query(text, {"zones": ZONES * 2})(batch)
-
-
-def identified(body: SparkStage, rows: list[dict[str, Any]], cuts: list[int]) -> set[Any]:
-    """Give what a stage makes of records that come in batches, with the identities."""
-    job = dsp.Pipeline("cut")
-    job.source(rows).columns(body, name="stage").sink(dsp.Collector())
-    step = Step(job.graph().operators["stage"], 0)
-    found: list[tuple[int, str]] = []
-    for start, end in pairwise([0, *cuts, len(rows)]):
-        ids = range(1000 + start, 1000 + end)
-        for made in step.run(Batch(rows[start:end], ids)).batches:
-            assert isinstance(made.values, pa.RecordBatch)
-            found += zip(made.ids, map(str, made.values.to_pylist()), strict=True)
-    assert len({identity for identity, _ in found}) == len(found) > len(rows)
-    return {*found}
-
-
-@pytest.mark.parametrize("function", [exploded, joined])
-def test_rows_have_the_same_identities_in_whatever_batch_their_records_come(
-    function: Callable[[DataFrame], DataFrame],
-) -> None:
-    body = stage(function)
-    body.open()
-    rows = trips(40)
-    assert identified(body, rows, []) == identified(body, rows, [1, 17])
-    body.close()
-
-
-@pytest.mark.parametrize("function", [counted, united])
-def test_rows_that_are_not_of_one_record_have_identities_of_their_batch(
-    function: Callable[[DataFrame], DataFrame],
-) -> None:
-    body = stage(function)
-    assert isinstance(body.process(table(9)), pa.Table)
 
 
 # -- bad input --------------------------------------------------------------------------------
