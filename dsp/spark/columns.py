@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import chain
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
 from dsp.errors import CodecError, ConfigError
@@ -97,6 +98,8 @@ class Shape:
             return pa.RecordBatch.from_arrays(
                 [pa.array(values, schema.field(0).type)], schema=schema
             )
+        if (whole := _whole_columns(values, schema)) is not None:
+            return whole
         # pyarrow would leave out what is not in the schema.
         if not {*schema.names}.issuperset(chain.from_iterable(values)):
             raise CodecError("a record with other columns")
@@ -125,6 +128,20 @@ class Shape:
                     f"CodecError: column {field.name} is {field.type}, not {found!r:.100}: {wrong}"
                 )
         return f"{type(error).__name__}: {error}"
+
+
+def _whole_columns(values: list[Any], schema: "pa.Schema") -> "pa.RecordBatch | None":
+    """Give columns of records that have all of them and no other, as most do; else None."""
+    import pyarrow as pa
+
+    if sum(map(len, values)) != len(values) * len(schema):
+        return None
+    try:
+        found = [[*map(itemgetter(name), values)] for name in schema.names]
+    except KeyError:
+        return None
+    arrays = map(pa.array, found, schema.types)
+    return pa.RecordBatch.from_arrays([*arrays], schema=schema)
 
 
 def _listed(column: "pa.Array") -> list[Any]:

@@ -1,4 +1,4 @@
-"""Columns as records: what pyarrow gives, sooner."""
+"""Columns as records and records as columns: what pyarrow gives, sooner."""
 
 import math
 from datetime import UTC, datetime
@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dsp.spark.columns import Shape
+from dsp.stream.batch import Batch
 from dsp.stream.codecs import JsonCodec
 
 KINDS: dict[str, tuple[pa.DataType, st.SearchStrategy[Any]]] = {
@@ -52,3 +53,16 @@ def test_what_is_no_number_stays_so() -> None:
     first, second = Shape(JsonCodec()).records(batch)
     assert math.isnan(first["x"])
     assert second == {"x": math.inf, "at": datetime(2026, 1, 1, tzinfo=UTC)}
+
+
+ROWS = st.lists(st.dictionaries(st.sampled_from("abc"), st.none() | st.integers(0, 9)), max_size=4)
+
+
+@given(ROWS)
+def test_columns_are_those_that_were_declared(rows: list[dict[str, Any]]) -> None:
+    schema = pa.schema([("a", pa.int64()), ("b", pa.int64())])
+    columns, kept, failures = Shape(JsonCodec(), schema).columns(Batch(rows, range(len(rows))))
+    fine = [row for row in rows if "c" not in row]
+    assert kept.values == fine
+    assert [each.value for each in failures] == [row for row in rows if "c" in row]
+    assert columns.to_pylist() == [{"a": row.get("a"), "b": row.get("b")} for row in fine]
