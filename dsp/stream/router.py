@@ -217,8 +217,12 @@ class Router:
         while True:
             try:
                 inbound = await self._transport.receive(lane)
-            except (EndOfStream, ClosedError):
+            except EndOfStream:
                 return
+            except ClosedError as error:
+                if error.__cause__ is None:
+                    return
+                raise  # it broke, and who sends does not tell
             self._take(inbound)
 
     def _take(self, inbound: Inbound) -> None:
